@@ -1,0 +1,121 @@
+package messages
+
+// The catalogue: every way this service says no. Entries are values and are
+// matched with errors.Is. Text may be bettered; Code and Reason are stable.
+var (
+	// InternalFault is what an error without an entry becomes at a face.
+	InternalFault = Error{Code: Internal, Reason: "internal", Message: "something failed inside the service",
+		Operator: "the log line with this request id has the cause", Next: "authplane doctor"}
+
+	// Requests.
+
+	// Malformed is input whose shape is wrong. Nothing was written.
+	Malformed = Error{Code: BadRequest, Reason: "request.malformed", Message: "the request is malformed"}
+	// NoSuchRoute is a path nothing answers.
+	NoSuchRoute = Error{Code: NotFound, Reason: "request.route", Message: "nothing here"}
+
+	// Proofs: bearers, provider tokens, machine secrets.
+
+	// ProofMissing is a connect or exchange without any proof.
+	ProofMissing = Error{Code: Unauthenticated, Reason: "proof.missing", Message: "no proof of identity was presented",
+		Operator: "the client connected without a bearer in auth_token", Next: "authplane token"}
+	// ProofInvalid is a proof that does not verify.
+	ProofInvalid = Error{Code: Unauthenticated, Reason: "proof.invalid", Message: "the proof of identity does not verify",
+		Operator: "wrong issuer, audience, signature or claims", Next: "authplane token"}
+	// ProofExpired is a proof that has lapsed.
+	ProofExpired = Error{Code: Unauthenticated, Reason: "proof.expired", Message: "the proof of identity has expired",
+		Operator: "the client must exchange again", Next: "authplane token"}
+	// ProviderUnreachable is an identity provider whose keys cannot be had now.
+	ProviderUnreachable = Error{Code: Unavailable, Reason: "proof.provider-unreachable", Message: "the identity provider cannot be reached",
+		Operator: "keys of the provider could not be fetched; machines and the ledger work without it", Next: "authplane status", Retryable: true}
+	// CapabilityInvalid is a call without the capability of this start.
+	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
+		Operator: "read the capability file of the running service", Next: "authplane status --dir <dir>"}
+
+	// Principals and grants.
+
+	// NotGranted is a principal without a live grant.
+	NotGranted = Error{Code: PermissionDenied, Reason: "grant.absent", Message: "not granted",
+		Operator: "the principal has no live grant", Next: "authplane grant"}
+	// GrantStands is a grant that already stands.
+	GrantStands = Error{Code: Conflict, Reason: "grant.live", Message: "a live grant exists",
+		Operator: "edit it, or revoke it first", Next: "authplane show <owner>/<actor>"}
+	// GrantNotFound is an edit or revocation of what is not there.
+	GrantNotFound = Error{Code: NotFound, Reason: "grant.not-found", Message: "no live grant", Next: "authplane grants"}
+	// GrantMoved is an edit against a revision that is no longer current.
+	GrantMoved = Error{Code: Conflict, Reason: "grant.moved", Message: "the grant has changed since it was read",
+		Next: "authplane grants"}
+	// GrantKindMismatch is a proof of the wrong kind for the grant.
+	GrantKindMismatch = Error{Code: PermissionDenied, Reason: "grant.kind", Message: "not granted",
+		Operator: "a machine's grant cannot be used with a provider's proof", Next: "authplane grants"}
+	// ScopeExceeded is a bearer or grant that asks for more than it may.
+	ScopeExceeded = Error{Code: PermissionDenied, Reason: "grant.exceeded", Message: "more is asked than is granted",
+		Operator: "the grant, or one of its parents, was narrowed", Next: "authplane grants"}
+	// ParentMissing is a chain of parents that does not hold.
+	ParentMissing = Error{Code: PermissionDenied, Reason: "grant.parent", Message: "the chain of parents does not hold",
+		Operator: "a parent is missing, revoked, cyclic or more than 32 links away", Next: "authplane grants"}
+
+	// Incarnations.
+
+	// IncarnationEnded is a proof of a life that is over.
+	IncarnationEnded = Error{Code: PermissionDenied, Reason: "incarnation.ended", Message: "this incarnation has ended",
+		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane token"}
+	// IncarnationStanding is a new life asked for while the old one stands.
+	IncarnationStanding = Error{Code: FailedPrecondition, Reason: "incarnation.standing", Message: "the former incarnation has not ended",
+		Operator: "retire the principal, then grant again", Next: "authplane retire"}
+	// GateShut is an incarnation whose gate an operation holds shut.
+	GateShut = Error{Code: PermissionDenied, Reason: "gate.shut", Message: "nothing may be issued to this principal now",
+		Operator: "an operation holds the gate", Next: "authplane operations"}
+	// CredentialGone is a credential that is revoked, superseded or unknown.
+	CredentialGone = Error{Code: PermissionDenied, Reason: "credential.gone", Message: "the credential is no longer valid",
+		Operator: "it was revoked, superseded or never issued", Next: "authplane token"}
+	// CredentialExpired is a credential past its time.
+	CredentialExpired = Error{Code: PermissionDenied, Reason: "credential.expired", Message: "the credential has expired",
+		Operator: "the next exchange renews it", Next: "authplane token"}
+
+	// Our own inability.
+
+	// Unproved is a decision asked for while the authority stream is not proved.
+	Unproved = Error{Code: Unavailable, Reason: "authority.unproved", Message: "the authority cannot be read now, retry shortly",
+		Operator: "no leader, no quorum beat yet, or the reader is restarting", Next: "authplane status", Retryable: true}
+	// BrokerAway is a broker that does not answer.
+	BrokerAway = Error{Code: Unavailable, Reason: "broker.away", Message: "the broker cannot be reached, retry shortly",
+		Operator: "the NATS server or its JetStream leader does not answer", Next: "authplane doctor", Retryable: true}
+	// OutcomeUnknown is a write whose answer never came, however often it was repeated.
+	OutcomeUnknown = Error{Code: Unavailable, Reason: "write.unknown", Message: "the outcome is not known, read before you retry",
+		Operator: "the write may or may not have landed; nothing was undone on a guess", Next: "authplane grants", Retryable: true}
+	// Contended is a write that lost to others as often as it may.
+	Contended = Error{Code: Unavailable, Reason: "write.contended", Message: "too many writers at once, retry shortly", Retryable: true}
+	// ServiceClosing is a request that came while the space closes.
+	ServiceClosing = Error{Code: Unavailable, Reason: "service.closing", Message: "the service is closing", Retryable: true}
+	// ActorAway is a request that met an actor between two lives.
+	ActorAway = Error{Code: Unavailable, Reason: "actor.away", Message: "a part of the service is restarting, retry shortly",
+		Next: "authplane tree", Retryable: true}
+	// Busy is a queue that is full.
+	Busy = Error{Code: Unavailable, Reason: "service.busy", Message: "too much at once, retry shortly", Retryable: true}
+	// RateLimited is a peer with too many failures.
+	RateLimited = Error{Code: Overloaded, Reason: "rate.limited", Message: "too many failures, slow down", Retryable: true}
+	// TooLate is a connect that can no longer be answered in time.
+	TooLate = Error{Code: Unavailable, Reason: "connect.too-late", Message: "the request could no longer be answered in time", Retryable: true}
+
+	// The authority stream.
+
+	// StreamForeign is a stream that is not the one this installation made.
+	StreamForeign = Error{Code: FailedPrecondition, Reason: "stream.foreign", Message: "the authority stream is not ours",
+		Operator: "it was deleted and made anew, or belongs to another installation", Next: "authplane doctor"}
+	// StreamDrifted is a stream whose shape was changed.
+	StreamDrifted = Error{Code: FailedPrecondition, Reason: "stream.drifted", Message: "the authority stream has changed shape",
+		Operator: "somebody altered its configuration; it is never altered back", Next: "authplane doctor"}
+	// RowCorrupt is a row that cannot be what we wrote.
+	RowCorrupt = Error{Code: Internal, Reason: "row.corrupt", Message: "a record cannot be read",
+		Operator: "a row is garbled or was deleted by hand", Next: "authplane doctor"}
+
+	// A connect request that did not prove to come from a server of ours.
+
+	// RequestUnsealed is a connect request without a seal, or one that cannot be opened.
+	RequestUnsealed = Error{Code: Unauthenticated, Reason: "request.unsealed", Message: "the connect request is not sealed to us",
+		Operator: "check the xkey of the AUTH account", Next: "authplane doctor"}
+	// RequestForged is a connect request whose signature or issuer does not hold.
+	RequestForged = Error{Code: Unauthenticated, Reason: "request.forged", Message: "the connect request does not come from a known server",
+		Operator: "its signature, issuer or sealing key does not hold, or the server is not on the list", Next: "authplane doctor"}
+)
