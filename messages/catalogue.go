@@ -13,6 +13,14 @@ var (
 	Malformed = Error{Code: BadRequest, Reason: "request.malformed", Message: "the request is malformed"}
 	// NoSuchRoute is a path nothing answers.
 	NoSuchRoute = Error{Code: NotFound, Reason: "request.route", Message: "nothing here"}
+	// MethodRefused is a path asked with a method it does not have.
+	MethodRefused = Error{Code: BadRequest, Reason: "request.method", Message: "the method is not allowed here"}
+	// BodyTooLarge is a body above the limit.
+	BodyTooLarge = Error{Code: BadRequest, Reason: "request.too-large", Message: "the body is too large"}
+	// MediaTypeRefused is a body that is neither JSON nor a form.
+	MediaTypeRefused = Error{Code: BadRequest, Reason: "request.media-type", Message: "the content type is not accepted here"}
+	// OriginRefused is a request that a web page made.
+	OriginRefused = Error{Code: PermissionDenied, Reason: "request.origin", Message: "requests of web pages are refused"}
 
 	// Proofs: bearers, provider tokens, machine secrets.
 
@@ -28,6 +36,9 @@ var (
 	// ProviderUnreachable is an identity provider whose keys cannot be had now.
 	ProviderUnreachable = Error{Code: Unavailable, Reason: "proof.provider-unreachable", Message: "the identity provider cannot be reached",
 		Operator: "keys of the provider could not be fetched; machines and the ledger work without it", Next: "authplane status", Retryable: true}
+	// ProviderAbsent is a provider's proof where no provider is configured.
+	ProviderAbsent = Error{Code: Unimplemented, Reason: "proof.no-provider", Message: "no identity provider is configured",
+		Operator: "configure one; until then only machines exchange", Next: "authplane doctor"}
 	// CapabilityInvalid is a call without the capability of this start.
 	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
 		Operator: "read the capability file of the running service", Next: "authplane status --dir <dir>"}
@@ -86,6 +97,9 @@ var (
 		Operator: "the write may or may not have landed; nothing was undone on a guess", Next: "authplane grants", Retryable: true}
 	// Contended is a write that lost to others as often as it may.
 	Contended = Error{Code: Unavailable, Reason: "write.contended", Message: "too many writers at once, retry shortly", Retryable: true}
+	// ServiceAway is a command that found no service to talk to.
+	ServiceAway = Error{Code: Unavailable, Reason: "service.away", Message: "no service answers",
+		Operator: "none was started from this directory, or it has ended", Next: "authplane dev, or authplane serve", Retryable: true}
 	// ServiceClosing is a request that came while the space closes.
 	ServiceClosing = Error{Code: Unavailable, Reason: "service.closing", Message: "the service is closing", Retryable: true}
 	// ActorAway is a request that met an actor between two lives.
@@ -97,6 +111,17 @@ var (
 	RateLimited = Error{Code: Overloaded, Reason: "rate.limited", Message: "too many failures, slow down", Retryable: true}
 	// TooLate is a connect that can no longer be answered in time.
 	TooLate = Error{Code: Unavailable, Reason: "connect.too-late", Message: "the request could no longer be answered in time", Retryable: true}
+
+	// Looking at, and injuring, the running service.
+
+	// DenialNotFound is the id of a connect that is no longer, or never was, kept.
+	DenialNotFound = Error{Code: NotFound, Reason: "denial.not-found", Message: "no such denial",
+		Operator: "only the last 1,000 are kept", Next: "authplane status"}
+	// NoSuchActor is a path that names no actor.
+	NoSuchActor = Error{Code: NotFound, Reason: "actor.unknown", Message: "no such actor", Next: "authplane tree"}
+	// KillInapplicable is a way to die that this actor does not have now.
+	KillInapplicable = Error{Code: Conflict, Reason: "actor.kill-inapplicable", Message: "the actor cannot be killed that way now",
+		Next: "authplane tree"}
 
 	// The authority stream.
 
