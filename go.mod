@@ -1,6 +1,7 @@
 module github.com/cotal-ai/authplane
 
-go 1.26
+go 1.26.0
+
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
 	github.com/coreos/go-oidc/v3 v3.21.0
