@@ -43,6 +43,26 @@ var (
 	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
 		Operator: "read the capability file of the running service", Next: "authplane status --dir <dir>"}
 
+	// Keys and secrets of a space.
+
+	// KeyringDamaged is a document of signing keys that is not what was written.
+	KeyringDamaged = Error{Code: FailedPrecondition, Reason: "keys.damaged", Message: "the signing keys cannot be read",
+		Operator: "the document is torn or was altered; it is never made anew, since every bearer hangs on it", Next: "restore the secrets directory"}
+	// KeyringForeign is a document of signing keys that belongs to another space.
+	KeyringForeign = Error{Code: FailedPrecondition, Reason: "keys.foreign", Message: "the signing keys are of another space",
+		Operator: "a secrets directory was copied or mixed up", Next: "restore the secrets directory"}
+	// KeyTooEarly is a step of a rotation before its time.
+	KeyTooEarly = Error{Code: FailedPrecondition, Reason: "keys.too-early", Message: "it is too early for this step of the rotation",
+		Operator: "caches and bearers of the former step still live", Next: "authplane keys rotate"}
+	// KeyInUse is a step that the state of the keys does not allow.
+	KeyInUse = Error{Code: FailedPrecondition, Reason: "keys.in-use", Message: "the state of the keys does not allow this step",
+		Operator: "keys go from published to active, superseded and retired, one rotation at a time", Next: "authplane keys rotate"}
+	// KeyUnknown is a step that names no key of the space.
+	KeyUnknown = Error{Code: NotFound, Reason: "keys.unknown", Message: "no such key", Next: "authplane keys rotate"}
+	// OwnerSecretDamaged is an owner secret that is too short to be one.
+	OwnerSecretDamaged = Error{Code: FailedPrecondition, Reason: "keys.owner-secret", Message: "the owner secret cannot be used",
+		Operator: "the secret is torn; it is never made anew, since every owner is derived from it", Next: "restore the secrets directory"}
+
 	// Principals and grants.
 
 	// NotGranted is a principal without a live grant.
