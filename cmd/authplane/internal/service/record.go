@@ -1,0 +1,125 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// RecordFile is the name of the record inside a state directory.
+const RecordFile = "service.json"
+
+// Record is what a service that is ready says of itself: on the first line of its
+// output, and in its state directory for commands to find it by. It holds no
+// secret, only the path of the file that does.
+type Record struct {
+	Space   string `json:"space"`
+	NATSURL string `json:"nats_url"`
+	// URL is the loopback face.
+	URL string `json:"url"`
+	// PublicURL is the other face; empty while it is shut.
+	PublicURL      string `json:"public_url"`
+	CapabilityFile string `json:"capability_file"`
+	SentinelCreds  string `json:"sentinel_creds"`
+	// IDPIssuer is empty where only machines log in.
+	IDPIssuer string `json:"idp_issuer"`
+	StateDir  string `json:"state_dir"`
+	PID       int    `json:"pid"`
+}
+
+// Write leaves the record in its state directory, readable by the owner alone. A
+// reader sees the former record or this one, never a part.
+func (r Record) Write() error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write the service record: %w", err)
+	}
+	if err := WritePrivate(filepath.Join(r.StateDir, RecordFile), append(body, '\n')); err != nil {
+		return fmt.Errorf("write the service record: %w", err)
+	}
+	return nil
+}
+
+// Remove takes the record away, unless another process has put its own there.
+func (r Record) Remove() error {
+	path := filepath.Join(r.StateDir, RecordFile)
+	found, err := readRecord(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && found.PID != r.PID {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the service record: %w", err)
+	}
+	return nil
+}
+
+// Find returns the record of the service that runs from one of the directories,
+// trying them in order. A record whose process is gone is passed over; where no
+// other is found the error says so. Errors are of code unavailable: the service may
+// come up later.
+func Find(dirs ...string) (Record, error) {
+	var stale error
+	for _, dir := range dirs {
+		path := filepath.Join(dir, RecordFile)
+		record, err := readRecord(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return Record{}, err
+		case !alive(record.PID):
+			stale = messages.ServiceAway.Because("%s is stale: its process %d has ended without closing", path, record.PID)
+		default:
+			return record, nil
+		}
+	}
+	if stale != nil {
+		return Record{}, stale
+	}
+	return Record{}, messages.ServiceAway.Because("nothing runs from %s", dirs[0])
+}
+
+func readRecord(path string) (Record, error) {
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return Record{}, fmt.Errorf("read the service record: %w", err)
+	}
+	var record Record
+	if err := json.Unmarshal(body, &record); err != nil {
+		return Record{}, fmt.Errorf("read the service record %s: %w", path, err)
+	}
+	return record, nil
+}
+
+// alive reports whether a process with that id exists, whoever it belongs to.
+func alive(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// WritePrivate writes a file that only its owner may read, whole or not at all.
+func WritePrivate(path string, body []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // CreateTemp makes it 0600
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(body)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}
