@@ -1,0 +1,264 @@
+package face
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cotal-ai/authplane/actors/internal/grants"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+const (
+	// maxLabel is the longest label, in bytes.
+	maxLabel = 256
+	// maxRevision is the largest integer that every reader of JSON holds exactly.
+	maxRevision = 1<<53 - 1
+	// byOperator is who a grant was written by when it came over the loopback face.
+	byOperator = "operator"
+)
+
+// writtenAnswer tells what was written. ActorToken is shown this one time.
+type writtenAnswer struct {
+	Owner      string `json:"owner"`
+	Actor      string `json:"actor"`
+	UID        string `json:"uid"`
+	Revision   uint64 `json:"revision"`
+	ActorToken string `json:"actor_token,omitempty"`
+}
+
+func writtenFrom(w messages.GrantWritten) writtenAnswer {
+	return writtenAnswer{
+		Owner: w.Principal.Owner, Actor: w.Principal.Actor, UID: w.UID, Revision: w.Revision,
+		ActorToken: w.ActorToken.Reveal(),
+	}
+}
+
+// putGrant answers POST /v1/grants.
+func (f *Face) putGrant(ctx context.Context, c *call) error {
+	in, err := c.input()
+	if err != nil {
+		return err
+	}
+	put, err := f.readPut(in)
+	if err != nil {
+		return err
+	}
+	written, err := f.Authority.PutGrant(ctx, put)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Location", "/v1/grants/"+written.Principal.Owner+"/"+written.Principal.Actor)
+	c.json(http.StatusCreated, writtenFrom(written))
+	return nil
+}
+
+func (f *Face) readPut(in *input) (messages.PutGrant, error) {
+	bySubject := in.has("sub")
+	subject, owner, actor := in.text("sub"), in.text("owner"), in.text("actor")
+	kind, parent := in.text("kind"), in.text("parent")
+	put := messages.PutGrant{Allowance: readAllowance(in), Label: in.text("label"), By: byOperator}
+	if err := in.done(); err != nil {
+		return put, err
+	}
+	var err error
+	if put.Kind, put.Parent, err = readKind(kind, parent); err != nil {
+		return put, err
+	}
+	if bySubject == (owner != "") {
+		return put, messages.Malformed.Because("send sub or owner, exactly one of them")
+	}
+	if bySubject {
+		if owner, err = f.Bridge.OwnerOf(subject); err != nil {
+			return put, err
+		}
+	}
+	put.Principal = messages.Principal{Owner: owner, Actor: actor}
+	if err := names.CheckPrincipal(put.Principal); err != nil {
+		return put, err
+	}
+	if err := checkLabel(put.Label); err != nil {
+		return put, err
+	}
+	return put, grants.CheckAllowance(put.Allowance)
+}
+
+// readKind reads whose grant it is: a person's, unless it says managed; only that
+// has a parent.
+func readKind(kind, parent string) (messages.GrantKind, messages.Principal, error) {
+	switch messages.GrantKind(kind) {
+	case "", messages.Interactive:
+		if parent != "" {
+			return "", messages.Principal{}, messages.Malformed.Because("only a managed grant has a parent")
+		}
+		return messages.Interactive, messages.Principal{}, nil
+	case messages.Managed:
+		if parent == "" {
+			return "", messages.Principal{}, messages.Malformed.Because("a managed grant needs a parent, <owner>.<actor>")
+		}
+		above, err := names.ParsePrincipal(parent)
+		return messages.Managed, above, err
+	}
+	return "", messages.Principal{}, messages.Malformed.Because("kind is interactive or managed")
+}
+
+func readAllowance(in *input) messages.Allowance {
+	return messages.Allowance{
+		Scope: in.texts("scope"), Publish: in.texts("publish"), Subscribe: in.texts("subscribe"),
+		Serve: in.flag("serve"), Role: in.text("role"),
+	}
+}
+
+func checkLabel(label string) error {
+	if len(label) > maxLabel || strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return messages.Malformed.Because("a label is at most %d bytes of printable text", maxLabel)
+	}
+	return nil
+}
+
+// editGrant answers PUT /v1/grants/{owner}/{actor}: what is not sent is no longer
+// granted. The one exception is a rotation of the secret that sends nothing else,
+// which leaves everything as it stands.
+func (f *Face) editGrant(ctx context.Context, c *call) error {
+	in, err := c.input()
+	if err != nil {
+		return err
+	}
+	principal, err := c.principal()
+	if err != nil {
+		return err
+	}
+	onlyRotates := true
+	for _, name := range []string{"scope", "publish", "subscribe", "serve", "role", "label"} {
+		onlyRotates = onlyRotates && !in.has(name)
+	}
+	if !in.has("revision") {
+		return messages.Malformed.Because("revision is missing")
+	}
+	edit := messages.EditGrant{
+		Principal: principal, Revision: uint64(in.integer("revision", 1, maxRevision, 0)),
+		Allowance: readAllowance(in), Label: in.text("label"), RotateSecret: in.flag("rotate_secret"), By: byOperator,
+	}
+	if err := in.done(); err != nil {
+		return err
+	}
+	if err := checkLabel(edit.Label); err != nil {
+		return err
+	}
+	if err := grants.CheckAllowance(edit.Allowance); err != nil {
+		return err
+	}
+	if onlyRotates && edit.RotateSecret {
+		if err := f.keepAllowance(ctx, &edit); err != nil {
+			return err
+		}
+	}
+	return c.written(f.Authority.EditGrant(ctx, edit))
+}
+
+// keepAllowance fills in what stands; the revision pins it.
+func (f *Face) keepAllowance(ctx context.Context, edit *messages.EditGrant) error {
+	found, err := f.Authority.Read(ctx, messages.ReadAuthority{Principal: edit.Principal})
+	switch {
+	case err != nil:
+		return err
+	case !found.HasGrant || found.Grant.State != messages.GrantLive:
+		return messages.GrantNotFound
+	case found.Grant.Revision != edit.Revision:
+		return messages.GrantMoved
+	}
+	edit.Allowance, edit.Label = found.Grant.Allowance, found.Grant.Label
+	return nil
+}
+
+// revokeGrant answers DELETE /v1/grants/{owner}/{actor}.
+func (f *Face) revokeGrant(ctx context.Context, c *call) error {
+	principal, err := c.principal()
+	if err != nil {
+		return err
+	}
+	return c.written(f.Authority.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal, By: byOperator}))
+}
+
+func (c *call) written(w messages.GrantWritten, err error) error {
+	if err != nil {
+		return err
+	}
+	c.json(http.StatusOK, writtenFrom(w))
+	return nil
+}
+
+// grantView is a grant as an operator sees it; the hash of a secret is no part of it.
+type grantView struct {
+	Owner     string              `json:"owner"`
+	Actor     string              `json:"actor"`
+	Kind      messages.GrantKind  `json:"kind"`
+	UID       string              `json:"uid"`
+	Revision  uint64              `json:"revision"`
+	Scope     []string            `json:"scope"`
+	Publish   []string            `json:"publish"`
+	Subscribe []string            `json:"subscribe"`
+	Serve     bool                `json:"serve"`
+	Role      string              `json:"role"`
+	Parent    string              `json:"parent"`
+	Label     string              `json:"label"`
+	State     messages.GrantState `json:"state"`
+	By        string              `json:"by"`
+	At        time.Time           `json:"at"`
+}
+
+func viewOf(g messages.Grant) grantView {
+	return grantView{
+		Owner: g.Principal.Owner, Actor: g.Principal.Actor, Kind: g.Kind, UID: g.UID, Revision: g.Revision,
+		Scope: listed(g.Scope), Publish: listed(g.Publish), Subscribe: listed(g.Subscribe), Serve: g.Serve, Role: g.Role,
+		Parent: g.Parent.String(), Label: g.Label, State: g.State, By: g.By, At: g.At.UTC(),
+	}
+}
+
+// listGrants answers GET /v1/grants.
+func (f *Face) listGrants(ctx context.Context, c *call) error {
+	all, err := f.Authority.Grants(ctx)
+	if err != nil {
+		return err
+	}
+	views := make([]grantView, len(all.Items))
+	for i, g := range all.Items {
+		views[i] = viewOf(g)
+	}
+	c.json(http.StatusOK, map[string]any{"grants": views})
+	return nil
+}
+
+// showGrant answers GET /v1/grants/{owner}/{actor}, for a revoked grant also.
+func (f *Face) showGrant(ctx context.Context, c *call) error {
+	principal, err := c.principal()
+	if err != nil {
+		return err
+	}
+	found, err := f.Authority.Read(ctx, messages.ReadAuthority{Principal: principal})
+	if err != nil {
+		return err
+	}
+	if !found.HasGrant {
+		return messages.GrantNotFound
+	}
+	c.json(http.StatusOK, viewOf(found.Grant))
+	return nil
+}
+
+// principal reads whom the path is about.
+func (c *call) principal() (messages.Principal, error) {
+	p := messages.Principal{Owner: c.parts["owner"], Actor: c.parts["actor"]}
+	return p, names.CheckPrincipal(p)
+}
+
+// listed is never null in JSON.
+func listed[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}

@@ -1,0 +1,58 @@
+package face
+
+import (
+	"net/http"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// LoopbackConfig is what the loopback face needs besides.
+type LoopbackConfig struct {
+	// Control shows the running service. Required.
+	Control Control
+	// Capability is the secret of this start; whoever can read its file may ask. An
+	// absent one lets nobody in.
+	Capability messages.Secret
+	// FaultInjection opens POST /v1/debug/kill; without it that path is nothing.
+	FaultInjection bool
+	// MetricsPage serves GET /metrics; nil leaves the path out.
+	MetricsPage http.Handler
+}
+
+// Loopback makes the face of this machine.
+func Loopback(c Config, l LoopbackConfig) *Face {
+	f := newFace("loopback", c)
+	f.control, f.capability, f.metricsPage = l.Control, l.Capability, l.MetricsPage
+
+	json, both, form := []string{mediaJSON}, []string{mediaJSON, mediaForm}, []string{mediaForm}
+	rs := &f.routes
+	rs.on("POST", "/exchange", endpoint{serve: f.exchange, guarded: true, queued: true, proves: true, media: both})
+	rs.on("POST", "/oauth2/token", endpoint{serve: f.token, guarded: true, queued: true, proves: true, oauth: true, media: form})
+
+	rs.on("GET", "/v1/grants", endpoint{serve: f.listGrants, guarded: true, queued: true})
+	rs.on("POST", "/v1/grants", endpoint{serve: f.putGrant, guarded: true, queued: true, media: json})
+	rs.on("GET", "/v1/grants/{owner}/{actor}", endpoint{serve: f.showGrant, guarded: true, queued: true})
+	rs.on("PUT", "/v1/grants/{owner}/{actor}", endpoint{serve: f.editGrant, guarded: true, queued: true, media: json})
+	rs.on("DELETE", "/v1/grants/{owner}/{actor}", endpoint{serve: f.revokeGrant, guarded: true, queued: true})
+
+	// What shows the service itself takes no turn: it answers from memory, and is
+	// wanted most when there is too much to do.
+	rs.on("GET", "/v1/status", endpoint{serve: f.status, guarded: true})
+	rs.on("GET", "/v1/tree", endpoint{serve: f.tree, guarded: true})
+	rs.on("GET", "/v1/connections", endpoint{serve: f.connections, guarded: true})
+	rs.on("GET", "/v1/denials", endpoint{serve: f.denials, guarded: true})
+	rs.on("GET", "/v1/denials/{id}", endpoint{serve: f.denial, guarded: true})
+	rs.on("GET", "/v1/events", endpoint{serve: f.events, guarded: true, streams: true})
+	if l.FaultInjection {
+		rs.on("POST", "/v1/debug/kill", endpoint{serve: f.kill, guarded: true, media: json})
+	}
+
+	rs.on("GET", "/livez", endpoint{serve: f.live})
+	rs.on("GET", "/readyz", endpoint{serve: f.ready})
+	rs.on("GET", "/startupz", endpoint{serve: f.startup})
+	rs.on("GET", "/jwks", endpoint{serve: f.jwks})
+	if l.MetricsPage != nil {
+		rs.on("GET", "/metrics", endpoint{serve: f.metrics})
+	}
+	return f
+}

@@ -1,0 +1,64 @@
+package face
+
+import (
+	"context"
+	"net/http"
+)
+
+// PublicConfig is what the public face tells besides.
+type PublicConfig struct {
+	// URL is how clients reach this face, without a trailing slash.
+	URL string
+	// NATSURL is where clients connect to.
+	NATSURL string
+	// Sentinel is the powerless creds, or the path of them, that clients carry their
+	// bearer with. They are for everybody and thus no secret.
+	Sentinel string
+	// ProviderIssuer is where people log in; empty when only machines do.
+	ProviderIssuer string
+}
+
+// Public makes the face that clients elsewhere use. The proof of identity is the
+// only credential there; everything that is not listed here is nothing.
+func Public(c Config, p PublicConfig) *Face {
+	f := newFace("public", c)
+	f.public = p
+	rs := &f.routes
+	rs.on("POST", "/exchange", endpoint{serve: f.exchange, queued: true, proves: true, media: []string{mediaJSON, mediaForm}})
+	rs.on("POST", "/oauth2/token", endpoint{serve: f.token, queued: true, proves: true, oauth: true, media: []string{mediaForm}})
+	rs.on("GET", "/jwks", endpoint{serve: f.jwks})
+	rs.on("GET", "/.well-known/oauth-authorization-server", endpoint{serve: f.serverMetadata})
+	rs.on("GET", "/.well-known/cotal-mesh", endpoint{serve: f.mesh})
+	rs.on("GET", "/livez", endpoint{serve: f.live})
+	return f
+}
+
+// serverMetadata is the document of RFC 8414. Its issuer is the URL it is found
+// under, as that demands.
+func (f *Face) serverMetadata(_ context.Context, c *call) error {
+	c.w.Header().Set("Cache-Control", keysFresh)
+	c.json(http.StatusOK, map[string]any{
+		"issuer":                                f.public.URL,
+		"token_endpoint":                        f.public.URL + "/oauth2/token",
+		"jwks_uri":                              f.public.URL + "/jwks",
+		"response_types_supported":              []string{},
+		"grant_types_supported":                 []string{grantTypeExchange},
+		"token_endpoint_auth_methods_supported": []string{"none"},
+	})
+	return nil
+}
+
+// mesh is all that a client needs to get in.
+func (f *Face) mesh(_ context.Context, c *call) error {
+	c.w.Header().Set("Cache-Control", keysFresh)
+	c.json(http.StatusOK, map[string]string{
+		"space":          f.Space,
+		"nats_url":       f.public.NATSURL,
+		"sentinel_creds": f.public.Sentinel,
+		"exchange_url":   f.public.URL + "/exchange",
+		"token_endpoint": f.public.URL + "/oauth2/token",
+		"jwks_uri":       f.public.URL + "/jwks",
+		"idp_issuer":     f.public.ProviderIssuer,
+	})
+	return nil
+}
