@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cotal-ai/authplane/actors/internal/grants"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// readAtOnce bounds the reads of one listing that are under way together: enough
+// to hide the way to the leader, few enough to leave it to others.
+const readAtOnce = 32
+
+// Reader answers what a decision needs to know. It is safe for concurrent use.
+type Reader struct {
+	source Source
+	now    func() time.Time
+}
+
+// NewReader reads from source: a Store, or one that insists on proof. now is the
+// clock that stamps answers; nil is the system's.
+func NewReader(source Source, now func() time.Time) *Reader {
+	if now == nil {
+		now = time.Now
+	}
+	return &Reader{source: source, now: now}
+}
+
+// Authority reads a principal's head, if asked for, its grant and the grants of
+// its parents. Each is one read of the leader, begun after the call; together they
+// are no snapshot, which is why a decision compares their uids. A failed read
+// fails the whole, with messages.Unproved, BrokerAway or RowCorrupt.
+func (r *Reader) Authority(ctx context.Context, ask messages.ReadAuthority) (messages.Authority, error) {
+	if err := names.CheckPrincipal(ask.Principal); err != nil {
+		return messages.Authority{}, err
+	}
+	answer := messages.Authority{ReadAt: r.now()}
+	reads, ctx := errgroup.WithContext(ctx)
+	if ask.Head {
+		reads.Go(func() (err error) {
+			answer.Head, answer.HasHead, err = readHead(ctx, r.source, ask.Principal)
+			return err
+		})
+	}
+	reads.Go(func() (err error) {
+		answer.Grant, answer.HasGrant, err = readGrant(ctx, r.source, ask.Principal)
+		if err == nil {
+			answer.Chain, err = readChain(ctx, r.source, answer.Grant)
+		}
+		return err
+	})
+	if err := reads.Wait(); err != nil {
+		return messages.Authority{}, err
+	}
+	return answer, nil
+}
+
+// Grants reads every grant, revoked ones too, sorted by owner, then actor.
+func (r *Reader) Grants(ctx context.Context) ([]messages.Grant, error) {
+	return listGrants(ctx, r.source, allGrants)
+}
+
+func listGrants(ctx context.Context, source Source, filter string) ([]messages.Grant, error) {
+	keys, err := source.List(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]messages.Grant, len(keys))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(readAtOnce)
+	for i, key := range keys {
+		reads.Go(func() error {
+			row, err := mustGet(ctx, source, key)
+			if err == nil {
+				found[i], err = DecodeGrant(row)
+			}
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b messages.Grant) int {
+		if by := strings.Compare(a.Principal.Owner, b.Principal.Owner); by != 0 {
+			return by
+		}
+		return strings.Compare(a.Principal.Actor, b.Principal.Actor)
+	})
+	return found, nil
+}
+
+// mustGet reads a row that was listed. Rows are never removed, so its absence
+// comes from a leader that lags.
+func mustGet(ctx context.Context, source Source, key string) (Row, error) {
+	row, found, err := source.Get(ctx, key)
+	if err == nil && !found {
+		err = messages.Unproved.Because("%s was listed and is not there", key)
+	}
+	return row, err
+}
+
+func readHead(ctx context.Context, source Source, p messages.Principal) (messages.Head, bool, error) {
+	row, found, err := source.Get(ctx, HeadKey(p))
+	if err != nil || !found {
+		return messages.Head{}, false, err
+	}
+	head, err := DecodeHead(row)
+	return head, err == nil, err
+}
+
+func readGrant(ctx context.Context, source Source, p messages.Principal) (messages.Grant, bool, error) {
+	row, found, err := source.Get(ctx, GrantKey(p))
+	if err != nil || !found {
+		return messages.Grant{}, false, err
+	}
+	grant, err := DecodeGrant(row)
+	return grant, err == nil, err
+}
+
+// readChain reads the grants above one, nearest first. It ends early where the
+// chain does not hold: at a parent that is missing or was met before, and at
+// grants.MaxDepth. The check of the chain is what refuses such an end.
+func readChain(ctx context.Context, source Source, of messages.Grant) ([]messages.Grant, error) {
+	var chain []messages.Grant
+	met := map[messages.Principal]bool{of.Principal: true}
+	for next := of.Parent; !next.IsZero() && !met[next] && len(chain) < grants.MaxDepth; {
+		parent, found, err := readGrant(ctx, source, next)
+		if err != nil || !found {
+			return chain, err
+		}
+		met[next] = true
+		chain = append(chain, parent)
+		next = parent.Parent
+	}
+	return chain, nil
+}
