@@ -59,6 +59,13 @@ var (
 		Operator: "keys go from published to active, superseded and retired, one rotation at a time", Next: "authplane keys rotate"}
 	// KeyUnknown is a step that names no key of the space.
 	KeyUnknown = Error{Code: NotFound, Reason: "keys.unknown", Message: "no such key", Next: "authplane keys rotate"}
+	// ChainStands is a trust chain asked for where one stands, whole or in part.
+	ChainStands = Error{Code: AlreadyExists, Reason: "chain.stands", Message: "a trust chain stands here already",
+		Operator: "nothing was changed; another chain would orphan whatever this one issued", Next: "use another directory"}
+	// KeysUnusable is key material that is torn, too widely readable, or of another
+	// chain or space.
+	KeysUnusable = Error{Code: FailedPrecondition, Reason: "keys.unusable", Message: "the key material cannot be used",
+		Operator: "it is never made anew, since whatever was issued hangs on it", Next: "authplane doctor"}
 	// OwnerSecretDamaged is an owner secret that is too short to be one.
 	OwnerSecretDamaged = Error{Code: FailedPrecondition, Reason: "keys.owner-secret", Message: "the owner secret cannot be used",
 		Operator: "the secret is torn; it is never made anew, since every owner is derived from it", Next: "restore the secrets directory"}
@@ -142,6 +149,10 @@ var (
 	// KillInapplicable is a way to die that this actor does not have now.
 	KillInapplicable = Error{Code: Conflict, Reason: "actor.kill-inapplicable", Message: "the actor cannot be killed that way now",
 		Next: "authplane tree"}
+
+	// StateDirTaken is a state directory that a live process holds.
+	StateDirTaken = Error{Code: FailedPrecondition, Reason: "state.taken", Message: "the state directory belongs to a running service",
+		Operator: "give each process a state directory of its own", Next: "authplane status"}
 
 	// The authority stream.
 

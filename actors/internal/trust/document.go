@@ -1,0 +1,48 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+)
+
+// document is chain.json: everything public about a chain. The public keys are
+// not repeated in it, they stand in the JWTs.
+type document struct {
+	V         int                `json:"v"`
+	Space     string             `json:"space"`
+	InstallID string             `json:"install_id"`
+	Created   time.Time          `json:"created"`
+	Operator  string             `json:"operator"`
+	Accounts  map[Account]string `json:"accounts"`
+	// Callouts are the public keys of the callout users, in the order of their files.
+	Callouts []string `json:"callouts"`
+	Presence string   `json:"presence"`
+}
+
+const documentVersion = 1
+
+// parseDocument reads chain.json strictly: unknown fields and trailing bytes are
+// refused, and so is any other version.
+func parseDocument(data []byte) (document, error) {
+	var d document
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil {
+		return document{}, errors.New("it is not a chain's document, or was cut short")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return document{}, errors.New("something stands behind the document")
+	}
+	if d.V != documentVersion {
+		return document{}, errors.New("it is of another version")
+	}
+	return d, nil
+}
+
+func (d document) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(d, "", "  ")
+	return append(data, '\n'), err
+}
