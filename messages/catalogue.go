@@ -92,6 +92,9 @@ var (
 	// ParentMissing is a chain of parents that does not hold.
 	ParentMissing = Error{Code: PermissionDenied, Reason: "grant.parent", Message: "the chain of parents does not hold",
 		Operator: "a parent is missing, revoked, cyclic or more than 32 links away", Next: "authplane grants"}
+	// ProfileUnknown is a permission profile that the configuration does not have.
+	ProfileUnknown = Error{Code: PermissionDenied, Reason: "profile.unknown", Message: "there is no such permission profile",
+		Operator: "the grant's role, or the bearer's profile, is not among the configured profiles", Next: "authplane grants"}
 
 	// Incarnations.
 

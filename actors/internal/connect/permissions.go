@@ -1,0 +1,50 @@
+package connect
+
+import (
+	"github.com/nats-io/jwt/v2"
+
+	"github.com/cotal-ai/authplane/actors/internal/grants"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// serverSubjects are denied to every principal both ways: whoever may ask there
+// reads all connections of the account, with their tokens.
+const serverSubjects = "$SYS.>"
+
+// permissions fills the profile in for somebody. The grant's lists are checked once
+// more: this is the last place at which a garbled record could become a permission.
+func (p *profile) permissions(s subjectOf, allowed messages.Allowance) (jwt.Permissions, error) {
+	if err := grants.CheckAllowance(allowed); err != nil {
+		return jwt.Permissions{}, messages.RowCorrupt.From(err)
+	}
+	var out jwt.Permissions
+	out.Pub.Allow = fillAll(p.publish, s, allowed.Publish, 0)
+	out.Pub.Deny = append(fillAll(p.deniedPublish, s, nil, 2), serverSubjects)
+	if len(out.Pub.Allow) == 0 {
+		// The server reads an empty list as everything. Replies work past this.
+		out.Pub.Deny = append(out.Pub.Deny, ">")
+	}
+	out.Sub.Allow = append(fillAll(p.subscribe, s, allowed.Subscribe, 1), s.principal.InboxPrefix()+".>")
+	out.Sub.Deny = append(fillAll(p.deniedSubscribe, s, nil, 1), serverSubjects)
+	if p.serve || allowed.Serve {
+		replies := p.replies
+		out.Resp = &replies
+	}
+	return out, nil
+}
+
+// fillAll fills a list in, with room for more entries behind it.
+func fillAll(list []template, s subjectOf, granted []string, more int) jwt.StringList {
+	if len(list) == 0 && more == 0 {
+		return nil
+	}
+	out := make(jwt.StringList, 0, len(list)+len(granted)+more)
+	for _, t := range list {
+		if t.list != "" {
+			out = append(out, granted...)
+		} else {
+			out = append(out, t.fill(s))
+		}
+	}
+	return out
+}
