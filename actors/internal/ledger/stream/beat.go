@@ -1,0 +1,59 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// every does what is to be done now, then at each interval, and at once when the
+// connection has come back, until ctx ends.
+func (r *LeaderReader) every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	back := r.client.conn.StatusChanged(nats.CONNECTED)
+	defer r.client.conn.RemoveStatusListener(back)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		do(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-back:
+		}
+	}
+}
+
+// beatOn beats until ctx ends. Beats do not wait for each other: one whose answer
+// is slow is still worth something while it is younger than beatReach.
+func (r *LeaderReader) beatOn(ctx context.Context) {
+	var under sync.WaitGroup
+	defer under.Wait()
+	r.every(ctx, beatEvery, func(ctx context.Context) {
+		r.mu.Lock()
+		r.beats++
+		count := r.beats
+		r.mu.Unlock()
+		under.Go(func() { r.beatOnce(ctx, count) })
+	})
+}
+
+// beatOnce sends one beat and keeps it if it was acknowledged in the life of the
+// connection in which it was sent.
+func (r *LeaderReader) beatOnce(ctx context.Context, count uint64) {
+	ctx, cancel := context.WithTimeout(ctx, beatReach)
+	defer cancel()
+	sent, life := time.Now(), r.life()
+	if err := r.client.beat(ctx, count); err != nil || r.life() != life {
+		r.tell()
+		return
+	}
+	r.mu.Lock()
+	if r.beat.err != nil || r.beat.life != life || sent.After(r.beat.at) {
+		r.beat = proof{at: sent, life: life}
+	}
+	r.mu.Unlock()
+	r.tell()
+}

@@ -1,0 +1,153 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+const apiPrefix = "$JS.API."
+
+// Codes of the server's answers.
+const (
+	codeNotAvailable    = 10008 // no meta leader, or a group without one
+	codeNotLeader       = 10009
+	codeNoMessage       = 10037
+	codeNameInUse       = 10058
+	codeNoStream        = 10059
+	codeWrongRevision   = 10071
+	codeWrongForNow     = 10164 // another write to the same key is under way
+	codeAtomicDisabled  = 10174
+	codeBatchIncomplete = 10176
+	codeBatchTooLarge   = 10199
+	codeTooManyBatches  = 10210
+
+	statusUnavailable = 503
+)
+
+// client asks the stream one thing at a time.
+type client struct {
+	conn *nats.Conn
+	cfg  Config
+}
+
+// apiError is how the server says no.
+type apiError struct {
+	Status      int    `json:"code"`
+	Code        int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.Code) }
+
+// ask sends one request of the JetStream API about the stream and reads its
+// answer. No answer, or no leader, is messages.BrokerAway; a refusal is an *apiError.
+func (c client) ask(ctx context.Context, verb string, body, answer any) error {
+	request, err := json.Marshal(body)
+	if err != nil {
+		return messages.InternalFault.From(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.timeout())
+	defer cancel()
+	reply, err := c.conn.RequestWithContext(ctx, apiPrefix+verb+"."+c.cfg.Name(), request)
+	if err != nil {
+		return messages.BrokerAway.From(err)
+	}
+	var refusal struct {
+		Error *apiError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &refusal); err != nil {
+		return messages.InternalFault.From(err)
+	}
+	switch {
+	case refusal.Error == nil:
+	case refusal.Error.Code == codeNotAvailable, refusal.Error.Code == codeNotLeader:
+		return messages.BrokerAway.From(refusal.Error)
+	default:
+		return refusal.Error
+	}
+	if err := json.Unmarshal(reply.Data, answer); err != nil {
+		return messages.InternalFault.From(err)
+	}
+	return nil
+}
+
+// refusedWith reports whether err is the server's refusal with that code.
+func refusedWith(err error, code int) bool {
+	var refusal *apiError
+	return errors.As(err, &refusal) && refusal.Code == code
+}
+
+// stored is a message as the leader holds it.
+type stored struct {
+	Message struct {
+		Subject string `json:"subject"`
+		Seq     uint64 `json:"seq"`
+		Header  []byte `json:"hdrs"`
+		Data    []byte `json:"data"`
+	} `json:"message"`
+}
+
+// get reads the last message of a key from the leader.
+func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
+	var answer stored
+	ask := struct {
+		Last string `json:"last_by_subj"`
+	}{c.cfg.Subject(key)}
+	err := c.ask(ctx, "STREAM.MSG.GET", ask, &answer)
+	switch {
+	case refusedWith(err, codeNoMessage):
+		return ledger.Row{}, false, nil
+	case refusedWith(err, codeNoStream):
+		return ledger.Row{}, false, messages.StreamForeign.From(err)
+	case err != nil:
+		return ledger.Row{}, false, fmt.Errorf("read %s: %w", key, err)
+	}
+	m := answer.Message
+	if m.Subject != ask.Last || m.Seq == 0 {
+		return ledger.Row{}, false, messages.RowCorrupt.Because("%s: another row was answered", key)
+	}
+	if err := unmarked(key, m.Header); err != nil {
+		return ledger.Row{}, false, err
+	}
+	return ledger.Row{Key: key, Value: m.Data, Revision: m.Seq}, true, nil
+}
+
+// unmarked refuses what a deletion, a purge or an expiry leaves behind: rows are
+// never removed, so somebody else did.
+func unmarked(key string, header []byte) error {
+	if len(header) == 0 {
+		return nil
+	}
+	fields, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return messages.RowCorrupt.Because("%s: its header cannot be read", key)
+	}
+	for _, marker := range []string{"KV-Operation", "Nats-Marker-Reason"} {
+		if _, found := fields[marker]; found {
+			return messages.RowCorrupt.Because("%s: deleted", key)
+		}
+	}
+	return nil
+}
+
+// beat writes this process's beat and waits for its acknowledgement, which only a
+// leader with a quorum can give.
+func (c client) beat(ctx context.Context, count uint64) error {
+	value, err := ledger.EncodeBeat(ledger.Beat{Instance: c.cfg.Instance, Count: count, At: time.Now()})
+	if err != nil {
+		return err
+	}
+	_, err = c.publish(ctx, &nats.Msg{Subject: c.cfg.Subject(ledger.BeatKey(c.cfg.Instance)), Data: value})
+	if err != nil && messages.Describe(err) == messages.InternalFault {
+		return messages.BrokerAway.From(err)
+	}
+	return err
+}
