@@ -43,10 +43,8 @@ func (r *LeaderReader) beatOn(ctx context.Context) {
 // beatOnce sends one beat and keeps it if it was acknowledged in the life of the
 // connection in which it was sent.
 func (r *LeaderReader) beatOnce(ctx context.Context, count uint64) {
-	ctx, cancel := context.WithTimeout(ctx, beatReach)
-	defer cancel()
 	sent, life := time.Now(), r.life()
-	if err := r.client.beat(ctx, count); err != nil || r.life() != life {
+	if err := r.beater.beat(ctx, count); err != nil || r.life() != life {
 		r.tell()
 		return
 	}

@@ -47,9 +47,16 @@ type apiError struct {
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.Code) }
 
+// envelope is what every answer of the API may be instead: a refusal.
+type envelope struct {
+	Refusal *apiError `json:"error"`
+}
+
+func (e envelope) refusal() *apiError { return e.Refusal }
+
 // ask sends one request of the JetStream API about the stream and reads its
 // answer. No answer, or no leader, is messages.BrokerAway; a refusal is an *apiError.
-func (c client) ask(ctx context.Context, verb string, body, answer any) error {
+func (c client) ask(ctx context.Context, verb string, body any, answer interface{ refusal() *apiError }) error {
 	request, err := json.Marshal(body)
 	if err != nil {
 		return messages.InternalFault.From(err)
@@ -60,23 +67,17 @@ func (c client) ask(ctx context.Context, verb string, body, answer any) error {
 	if err != nil {
 		return messages.BrokerAway.From(err)
 	}
-	var refusal struct {
-		Error *apiError `json:"error"`
-	}
-	if err := json.Unmarshal(reply.Data, &refusal); err != nil {
-		return messages.InternalFault.From(err)
-	}
-	switch {
-	case refusal.Error == nil:
-	case refusal.Error.Code == codeNotAvailable, refusal.Error.Code == codeNotLeader:
-		return messages.BrokerAway.From(refusal.Error)
-	default:
-		return refusal.Error
-	}
 	if err := json.Unmarshal(reply.Data, answer); err != nil {
 		return messages.InternalFault.From(err)
 	}
-	return nil
+	switch no := answer.refusal(); {
+	case no == nil:
+		return nil
+	case no.Code == codeNotAvailable, no.Code == codeNotLeader:
+		return messages.BrokerAway.From(no)
+	default:
+		return no
+	}
 }
 
 // refusedWith reports whether err is the server's refusal with that code.
@@ -87,6 +88,7 @@ func refusedWith(err error, code int) bool {
 
 // stored is a message as the leader holds it.
 type stored struct {
+	envelope
 	Message struct {
 		Subject string `json:"subject"`
 		Seq     uint64 `json:"seq"`

@@ -53,6 +53,7 @@ type ReaderConfig struct {
 // alter their values.
 type LeaderReader struct {
 	client client
+	beater client // the same connection, with a beat's patience
 	cfg    ReaderConfig
 	shared shared
 
@@ -83,7 +84,9 @@ func NewLeaderReader(conn *nats.Conn, cfg ReaderConfig) *LeaderReader {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = readTimeout
 	}
-	return &LeaderReader{client: client{conn: conn, cfg: cfg.Config}, cfg: cfg, unsaid: true,
+	beater := client{conn: conn, cfg: cfg.Config}
+	beater.cfg.Timeout = beatReach
+	return &LeaderReader{client: client{conn: conn, cfg: cfg.Config}, beater: beater, cfg: cfg, unsaid: true,
 		proof: proof{err: errIdle}, beat: proof{err: errIdle}}
 }
 

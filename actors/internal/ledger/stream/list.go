@@ -9,6 +9,7 @@ import (
 
 // page is one answer of STREAM.INFO that also names subjects.
 type page struct {
+	envelope
 	Total int `json:"total"`
 	State struct {
 		Subjects map[string]uint64 `json:"subjects"`

@@ -93,6 +93,7 @@ func (c client) make(ctx context.Context, installID string) (Installation, error
 
 // info is what STREAM.INFO says of a stream.
 type info struct {
+	envelope
 	Created time.Time                  `json:"created"`
 	Config  map[string]json.RawMessage `json:"config"`
 }

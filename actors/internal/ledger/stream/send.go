@@ -88,9 +88,9 @@ func (c client) publishBatch(ctx context.Context, writes []ledger.Write) (uint64
 
 // ack is the stream's answer to a write.
 type ack struct {
-	Stream string    `json:"stream"`
-	Seq    uint64    `json:"seq"`
-	Error  *apiError `json:"error"`
+	envelope
+	Stream string `json:"stream"`
+	Seq    uint64 `json:"seq"`
 }
 
 // publish sends one message and reads what became of it.
@@ -108,8 +108,8 @@ func (c client) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	if err := json.Unmarshal(reply.Data, &answer); err != nil {
 		return 0, fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
 	}
-	if answer.Error != nil {
-		return 0, refusal(answer.Error)
+	if answer.Refusal != nil {
+		return 0, meaning(answer.Refusal)
 	}
 	if answer.Stream != c.cfg.Name() || answer.Seq == 0 {
 		return 0, messages.StreamForeign.Because("another stream took the write")
@@ -117,8 +117,8 @@ func (c client) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return answer.Seq, nil
 }
 
-// refusal is what the stream's no means to the ledger.
-func refusal(no *apiError) error {
+// meaning is what the stream's no says to the ledger.
+func meaning(no *apiError) error {
 	switch no.Code {
 	case codeWrongRevision:
 		return fmt.Errorf("%w: %w", ledger.ErrLost, no)

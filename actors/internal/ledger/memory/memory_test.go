@@ -1,0 +1,15 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/cotal-ai/authplane/actors/internal/ledger/contract"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/memory"
+)
+
+func TestContract(t *testing.T) {
+	contract.Backend(t, func(*testing.T) contract.Subject {
+		b := memory.New()
+		return contract.Subject{Backend: b, Mark: func(_ *testing.T, key string) { b.Mark(key) }}
+	})
+}
