@@ -127,7 +127,7 @@ func checkPerson(found messages.Authority) error {
 	case found.Grant.Kind != messages.Interactive:
 		return messages.GrantKindMismatch
 	}
-	return nil
+	return grants.CheckChain(found.Grant, found.Chain)
 }
 
 func checkTTL(ttl time.Duration) error {

@@ -86,8 +86,8 @@ func (f *Face) readPut(in *input) (messages.PutGrant, error) {
 	return put, grants.CheckAllowance(put.Allowance)
 }
 
-// readKind reads whose grant it is: a person's, unless it says managed; only that
-// has a parent.
+// readKind reads whose grant it is: a person's, unless it says managed. Only that
+// may have a parent; one without is bounded by nothing, as the operator wants it.
 func readKind(kind, parent string) (messages.GrantKind, messages.Principal, error) {
 	switch messages.GrantKind(kind) {
 	case "", messages.Interactive:
@@ -97,7 +97,7 @@ func readKind(kind, parent string) (messages.GrantKind, messages.Principal, erro
 		return messages.Interactive, messages.Principal{}, nil
 	case messages.Managed:
 		if parent == "" {
-			return "", messages.Principal{}, messages.Malformed.Because("a managed grant needs a parent, <owner>.<actor>")
+			return messages.Managed, messages.Principal{}, nil
 		}
 		above, err := names.ParsePrincipal(parent)
 		return messages.Managed, above, err
