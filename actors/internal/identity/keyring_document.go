@@ -202,23 +202,16 @@ func readDocument(data []byte) (document, error) {
 }
 
 func readDocumentKeys(value json.RawMessage, into *[]documentKey) error {
-	var raw []json.RawMessage
-	if err := json.Unmarshal(value, &raw); err != nil {
-		return errors.New("not a list")
-	}
-	for _, entry := range raw {
+	return walkList(value, maxKeys, func(entry json.RawMessage) error {
 		key, err := readDocumentKey(entry)
-		if err != nil {
-			return err
-		}
 		*into = append(*into, key)
-	}
-	return nil
+		return err
+	})
 }
 
 func readDocumentKey(entry json.RawMessage) (documentKey, error) {
 	var key documentKey
-	err := readObject(entry, func(name string, value json.RawMessage) error {
+	err := walkObject(entry, func(name string, value json.RawMessage) error {
 		switch name {
 		case "kid":
 			return readString(value, &key.KID)

@@ -102,19 +102,27 @@ func (k *providerKeys) refresh(ctx context.Context, wait bool) error {
 	k.flight = flight
 	k.mu.Unlock()
 
-	// The fetch outlives the caller that began it, up to its timeout: others wait on it.
+	return k.fly(ctx, flight)
+}
+
+// fly fetches the keys. It outlives the caller that began it, up to its timeout,
+// since others wait on it; and it ends the flight even if the fetch panics.
+func (k *providerKeys) fly(ctx context.Context, flight chan struct{}) (err error) {
 	fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.config.Timeout)
 	defer cancel()
 	began := k.config.Now()
-	keys, err := k.fetch(fetching)
-
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err == nil {
-		k.keys, k.got = keys, began
-	}
-	k.tried, k.failed, k.flight = k.config.Now(), err, nil
-	close(flight)
+	var keys []jose.JSONWebKey
+	err = errors.New("the fetch broke off")
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if err == nil {
+			k.keys, k.got = keys, began
+		}
+		k.tried, k.failed, k.flight = k.config.Now(), err, nil
+		close(flight)
+	}()
+	keys, err = k.fetch(fetching)
 	return err
 }
 

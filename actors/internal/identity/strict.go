@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"unicode/utf8"
 )
+
+// maxMembers bounds the members of an object, or the entries of a list.
+const maxMembers = 256
 
 // errUnknownField is what a field function answers for a member it does not know,
 // where the object is closed.
@@ -16,59 +19,153 @@ var errUnknownField = errors.New("unknown member")
 // readObject walks one JSON object and hands every member to field, by its exact
 // name. It refuses what encoding/json lets pass: members given twice, names that
 // differ only in case, broken UTF-8, anything behind the object, and the absence
-// of a required member.
+// of a required member. Bearers are read with it at every connect, so it copies
+// nothing but the names.
 func readObject(data []byte, field func(name string, value json.RawMessage) error, required ...string) error {
-	if !utf8.Valid(data) {
-		return errors.New("not UTF-8")
+	if !utf8.Valid(data) || !json.Valid(data) {
+		return errors.New("broken JSON")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return errors.New("not a JSON object")
+	return walkObject(data, field, required...)
+}
+
+// walkObject is readObject for a value inside what was found to be valid.
+func walkObject(data json.RawMessage, field func(name string, value json.RawMessage) error, required ...string) error {
+	s, err := newScanner(data, '{')
+	if err != nil {
+		return err
 	}
-	seen := make(map[string]struct{}, 12)
-	for dec.More() {
-		if err := readMember(dec, seen, field); err != nil {
+	seen := make([]string, 0, 12)
+	for s.more('}') {
+		var name string
+		if err := readString(s.value(), &name); err != nil {
 			return err
 		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return errors.New("the JSON object does not end")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("bytes behind the JSON object")
+		if len(seen) == maxMembers || slices.Contains(seen, name) {
+			return errors.New("a member is given twice, or there are too many")
+		}
+		seen = append(seen, name)
+		s.step() // the colon
+		if err := field(name, s.value()); err != nil {
+			return fmt.Errorf("member %.32q: %w", name, err)
+		}
 	}
 	for _, name := range required {
-		if _, given := seen[name]; !given {
+		if !slices.Contains(seen, name) {
 			return fmt.Errorf("member %s is missing", name)
 		}
 	}
 	return nil
 }
 
-func readMember(dec *json.Decoder, seen map[string]struct{}, field func(string, json.RawMessage) error) error {
-	token, err := dec.Token()
-	name, isName := token.(string)
-	if err != nil || !isName {
-		return errors.New("broken JSON")
+// walkList walks a list of at most limit entries inside what was found to be valid.
+func walkList(data json.RawMessage, limit int, entry func(value json.RawMessage) error) error {
+	s, err := newScanner(data, '[')
+	if err != nil {
+		return err
 	}
-	if _, twice := seen[name]; twice {
-		return errors.New("a member is given twice")
-	}
-	seen[name] = struct{}{}
-	var value json.RawMessage
-	if err := dec.Decode(&value); err != nil {
-		return errors.New("broken JSON")
-	}
-	if err := field(name, value); err != nil {
-		return fmt.Errorf("member %.32q: %w", name, err)
+	for count := 0; s.more(']'); count++ {
+		if count == limit {
+			return fmt.Errorf("more than %d entries", limit)
+		}
+		if err := entry(s.value()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// readString reads a JSON string and nothing that could become one.
+// scanner cuts one object or list into its values. It runs over text that was
+// found to be valid JSON, and therefore only has to find where values end.
+type scanner struct {
+	rest []byte
+}
+
+func newScanner(data []byte, opening byte) (scanner, error) {
+	s := scanner{rest: data}
+	s.space()
+	if s.rest[0] != opening {
+		return s, fmt.Errorf("it does not begin with %c", opening)
+	}
+	s.step()
+	return s, nil
+}
+
+// more steps over a comma and reports whether a value follows before the end.
+func (s *scanner) more(closing byte) bool {
+	s.space()
+	if s.rest[0] == ',' {
+		s.step()
+	}
+	return s.rest[0] != closing
+}
+
+// step steps over one byte, and the space around it.
+func (s *scanner) step() {
+	s.space()
+	s.rest = s.rest[1:]
+	s.space()
+}
+
+func (s *scanner) space() {
+	for len(s.rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), s.rest[0]) >= 0 {
+		s.rest = s.rest[1:]
+	}
+}
+
+// value cuts off the next value.
+func (s *scanner) value() json.RawMessage {
+	s.space()
+	end, depth := 0, 0
+	for {
+		switch s.rest[end] {
+		case '"':
+			end = stringEnd(s.rest, end)
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return s.cut(end)
+			}
+			depth--
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return s.cut(end)
+			}
+		}
+		end++
+		if end == len(s.rest) {
+			return s.cut(end)
+		}
+	}
+}
+
+func (s *scanner) cut(end int) json.RawMessage {
+	value := s.rest[:end:end]
+	s.rest = s.rest[end:]
+	return json.RawMessage(value)
+}
+
+// stringEnd gives the index of the quote that ends the string beginning at start.
+func stringEnd(text []byte, start int) int {
+	for i := start + 1; ; i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+}
+
+// readString reads a JSON string and nothing that could become one. The value was
+// found to be valid JSON.
 func readString(value json.RawMessage, into *string) error {
-	if len(value) == 0 || value[0] != '"' {
+	if len(value) < 2 || value[0] != '"' {
 		return errors.New("not a string")
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		*into = string(value[1 : len(value)-1])
+		return nil
 	}
 	if err := json.Unmarshal(value, into); err != nil {
 		return errors.New("broken string")
@@ -87,26 +184,15 @@ func readPresent(value json.RawMessage, into *string) error {
 	return nil
 }
 
-// readStrings reads a JSON array of at most limit strings.
+// readStrings reads a list of at most limit strings.
 func readStrings(value json.RawMessage, into *[]string, limit int) error {
-	if len(value) == 0 || value[0] != '[' {
-		return errors.New("not a list")
-	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(value, &raw); err != nil {
-		return errors.New("broken list")
-	}
-	if len(raw) > limit {
-		return fmt.Errorf("more than %d entries", limit)
-	}
-	list := make([]string, len(raw))
-	for i, entry := range raw {
-		if err := readString(entry, &list[i]); err != nil {
-			return err
-		}
-	}
+	list := make([]string, 0, 8)
+	err := walkList(value, limit, func(entry json.RawMessage) error {
+		list = append(list, "")
+		return readString(entry, &list[len(list)-1])
+	})
 	*into = list
-	return nil
+	return err
 }
 
 // readInteger reads a whole number without sign, fraction or exponent, of at most

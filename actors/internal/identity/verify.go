@@ -178,7 +178,7 @@ func readClaims(payload []byte) (claims, error) {
 
 // readAct reads who acts. An absent scope is an empty one.
 func readAct(value json.RawMessage, into *act) error {
-	return readObject(value, func(name string, value json.RawMessage) error {
+	return walkObject(value, func(name string, value json.RawMessage) error {
 		switch name {
 		case "owner":
 			return readString(value, &into.Owner)
