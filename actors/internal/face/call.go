@@ -49,6 +49,11 @@ func newCall(f *Face, w http.ResponseWriter, r *http.Request) *call {
 	w.Header().Set("X-Request-Id", c.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if r.ContentLength != 0 {
+		// Until the body has been read, an answer ends the connection: otherwise the
+		// server would wait for the rest of it before it lets the answer out.
+		w.Header().Set("Connection", "close")
+	}
 	return c
 }
 
@@ -80,9 +85,9 @@ func (c *call) receive() error {
 		return messages.BodyTooLarge.Because("at most %d bytes", MaxBody)
 	}
 	if err != nil {
-		c.w.Header().Set("Connection", "close")
 		return messages.Malformed.Because("the body did not arrive")
 	}
+	c.w.Header().Del("Connection")
 	_ = control.SetReadDeadline(time.Time{})
 	c.body = body
 	return nil
