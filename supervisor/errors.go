@@ -28,6 +28,8 @@ var (
 	ErrExhausted = errors.New("restart budget exhausted")
 	// ErrWrongAnswer: an answer had another type than the one asked for.
 	ErrWrongAnswer = errors.New("answer of another type")
+	// ErrExists: a child of this name exists already.
+	ErrExists = errors.New("exists already")
 	// ErrKilled is the cause of a death by Tree.Kill.
 	ErrKilled = errors.New("killed")
 	// ErrUnknownFailure stands for a failure that was reported as nil.
@@ -57,6 +59,16 @@ func Outage(err error) error {
 
 // IsOutage reports whether err, or an error it wraps, was marked with Outage.
 func IsOutage(err error) bool { return hasMark(err, outage) }
+
+// isOutage is IsOutage of what came first: what failed to unwind afterwards does not
+// make an outage of it.
+func isOutage(err error) bool {
+	var f *Failures
+	for errors.As(err, &f) {
+		err = f.List[0]
+	}
+	return IsOutage(err)
+}
 
 // Terminal marks the refusal of a close that no retry will change: it is reported
 // once and the leaf then counts as closed. Terminal(nil) is nil.

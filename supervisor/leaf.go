@@ -1,0 +1,294 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A leaf runs one life after the other.
+type leaf struct {
+	seat *seat
+	addr *address
+
+	mu      sync.Mutex
+	now     *Life  // nil when nothing is left of the last one
+	drained bool   // the current life answered Drain
+	unsaid  error  // how the last life ended, when that is a failure nobody was told of
+	said    uint64 // generation whose end has been dealt with
+	called  string // label of the last life
+}
+
+func (lf *leaf) life() *Life {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	return lf.now
+}
+
+func (lf *leaf) label() string {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	if lf.now == nil {
+		return lf.called
+	}
+	lf.now.mu.Lock()
+	defer lf.now.mu.Unlock()
+	if lf.now.label != "" {
+		lf.called = lf.now.label
+	}
+	return lf.called
+}
+
+func (lf *leaf) open(ctx context.Context) (uint64, error) {
+	t := lf.seat.tree
+	if err := ctx.Err(); err != nil {
+		return 0, context.Cause(ctx)
+	}
+	generation := lf.seat.begin()
+	l := lf.newLife(generation)
+	lf.mu.Lock()
+	lf.now, lf.drained, lf.unsaid = l, false, nil
+	lf.mu.Unlock()
+	began := t.set.clock.Now()
+	t.emit(Opening{t.origin(lf.seat.path, generation)})
+	l.run()
+
+	timer := t.set.clock.NewTimer(lf.seat.spec.openWithin())
+	defer timer.Stop()
+	select {
+	case <-l.opened:
+	case <-l.over:
+	case <-ctx.Done():
+		l.die(context.Cause(ctx))
+	case <-timer.C():
+		l.die(ErrLate)
+	}
+	select {
+	case <-l.opened: // if it is over by now, that was a death and not a failed open
+		lf.seat.set(StateOpen)
+		t.emit(Opened{Origin: t.origin(lf.seat.path, generation), Took: t.since(began)})
+		return generation, nil
+	default:
+	}
+	cause := l.failure()
+	if cause == nil {
+		cause = lf.seat.failure(PhaseOpen, ErrEnded)
+	}
+	lf.dealt(generation)
+	lf.limitedGone(l)
+	lf.seat.fault(StateClosed, cause)
+	return generation, cause
+}
+
+// limitedGone waits for what is left of a life that is over, but not for ever.
+func (lf *leaf) limitedGone(l *Life) bool {
+	timer := lf.seat.tree.set.clock.NewTimer(lf.seat.spec.closeWithin())
+	defer timer.Stop()
+	select {
+	case <-l.gone:
+		return true
+	case <-timer.C():
+		return false
+	}
+}
+
+func (lf *leaf) alive(generation uint64) (bool, error) {
+	lf.mu.Lock()
+	l, unsaid := lf.now, lf.unsaid
+	lf.mu.Unlock()
+	if l == nil || l.generation != generation {
+		return false, unsaid
+	}
+	return !l.ended(), l.failure()
+}
+
+func (lf *leaf) drain(ctx context.Context) error {
+	l := lf.life()
+	if l == nil || lf.hasDrained() {
+		return nil
+	}
+	timer := lf.seat.tree.set.clock.NewTimer(lf.seat.spec.closeWithin())
+	defer timer.Stop()
+	if !l.askDrain(lf.deadline(ctx)) {
+		return nil
+	}
+	select {
+	case err := <-l.drained:
+		lf.seat.tree.emit(Drained{Origin: lf.seat.origin(), Err: err})
+		if err != nil {
+			return lf.seat.failure(PhaseDrain, err)
+		}
+		lf.mu.Lock()
+		defer lf.mu.Unlock()
+		lf.drained = true
+		return nil
+	case <-l.over: // its close reports how it ended
+		return nil
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	lf.seat.tree.emit(StillRunning{Origin: lf.seat.origin(), What: []string{"drain"}})
+	return lf.seat.failure(PhaseDrain, ErrStillRunning)
+}
+
+func (lf *leaf) hasDrained() bool {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	return lf.drained
+}
+
+func (lf *leaf) close(ctx context.Context, why Why, cause error) (bool, error) {
+	l := lf.life()
+	if l == nil {
+		return true, lf.take()
+	}
+	timer := lf.seat.tree.set.clock.NewTimer(lf.seat.spec.closeWithin())
+	defer timer.Stop()
+	l.askClose(why, cause, lf.deadline(ctx))
+	select {
+	case <-l.over:
+	case err := <-l.refused:
+		lf.seat.fault(StateClosing, err)
+		lf.seat.tree.emit(CloseRefused{Origin: lf.seat.origin(), Err: err})
+		return false, lf.seat.failure(PhaseClose, err)
+	case <-timer.C():
+		return false, lf.late(l)
+	case <-ctx.Done():
+		return false, lf.late(l)
+	}
+	select {
+	case <-l.gone:
+		return true, lf.take()
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return false, lf.late(l)
+}
+
+func (lf *leaf) late(l *Life) error {
+	lf.seat.set(StateStillRunning)
+	what := []string{"close"}
+	if l.ended() {
+		what = l.running()
+	}
+	lf.seat.tree.emit(StillRunning{Origin: lf.seat.origin(), What: what})
+	return lf.seat.failure(PhaseClose, ErrStillRunning)
+}
+
+// deadline is when an answer is no longer waited for.
+func (lf *leaf) deadline(ctx context.Context) time.Time {
+	at := time.Now().Add(lf.seat.spec.closeWithin())
+	if d, ok := ctx.Deadline(); ok && d.Before(at) {
+		return d
+	}
+	return at
+}
+
+func (lf *leaf) dealt(generation uint64) {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	lf.said = generation
+	if lf.now == nil {
+		lf.unsaid = nil
+	}
+}
+
+// take returns how the last life ended, once, if that was a failure.
+func (lf *leaf) take() error {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	err := lf.unsaid
+	lf.unsaid = nil
+	return err
+}
+
+func (lf *leaf) kill(cause error) {
+	if l := lf.life(); l != nil {
+		l.die(cause)
+	}
+}
+
+func (lf *leaf) awaitGone(ctx context.Context) error {
+	l := lf.life()
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.gone:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (lf *leaf) closed() bool { return lf.life() == nil }
+
+// lifeGone is called when nothing is left of l.
+func (lf *leaf) lifeGone(l *Life) {
+	failure := l.failure()
+	unsaid := failure
+	l.mu.Lock()
+	label, cause := l.label, l.cause
+	l.mu.Unlock()
+	lf.mu.Lock()
+	if label != "" {
+		lf.called = label
+	}
+	if lf.said == l.generation {
+		unsaid = nil
+	}
+	lf.now, lf.unsaid = nil, unsaid
+	lf.mu.Unlock()
+	lf.seat.settle(failure)
+	if l.orderly {
+		lf.seat.tree.emit(Closed{Origin: lf.seat.tree.origin(lf.seat.path, l.generation), Err: cause})
+	}
+}
+
+// failure is why the life is over, as an error of its leaf; nil after an orderly end.
+func (l *Life) failure() error {
+	l.mu.Lock()
+	cause, phase, label := l.cause, l.diedIn, l.label
+	l.mu.Unlock()
+	if cause == nil {
+		return nil
+	}
+	if l.seat.spec.Label != "" {
+		label = l.seat.spec.Label
+	}
+	return &Failure{Path: l.seat.path, Label: label, Phase: phase, Cause: cause}
+}
+
+// askDrain sends Drain unless one is unanswered. False: the life is over.
+func (l *Life) askDrain(deadline time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.phase == lifeOver:
+		return false
+	case l.asked:
+		return true
+	case l.phase == lifeOpen:
+		l.phase = lifeDraining
+	}
+	l.asked = true
+	l.seat.set(StateDraining)
+	l.tree.emit(Draining{l.tree.origin(l.seat.path, l.generation)})
+	l.tell(&Drain{Deadline: deadline})
+	return true
+}
+
+// askClose sends Close unless one is unanswered. From now on only what the life
+// tells itself reaches it.
+func (l *Life) askClose(why Why, cause error, deadline time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase == lifeOver || l.closing {
+		return
+	}
+	l.phase, l.closing = lifeClosing, true
+	l.addr.set(l, l.addr.closing)
+	l.seat.set(StateClosing)
+	l.tree.emit(Closing{Origin: l.tree.origin(l.seat.path, l.generation), Why: why})
+	l.tell(&Close{Why: why, Cause: cause, Deadline: deadline})
+}
