@@ -30,6 +30,15 @@ func startServer(t *testing.T) *server.Server {
 
 func start(t *testing.T, opts *server.Options) *server.Server {
 	t.Helper()
+	s := startUnready(t, opts)
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not come up")
+	}
+	return s
+}
+
+func startUnready(t *testing.T, opts *server.Options) *server.Server {
+	t.Helper()
 	opts.Host, opts.JetStream, opts.NoLog, opts.NoSigs = "127.0.0.1", true, true, true
 	s, err := server.NewServer(opts)
 	if err != nil {
@@ -37,9 +46,6 @@ func start(t *testing.T, opts *server.Options) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not come up")
-	}
 	return s
 }
 
