@@ -31,6 +31,11 @@ func (f *Face) events(ctx context.Context, c *call) error {
 	defer context.AfterFunc(f.draining, cancel)()
 
 	follow := f.control.Events(ctx)
+	defer func() {
+		cancel()
+		for range follow { // until whoever yields them has noticed
+		}
+	}()
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.WriteHeader(http.StatusOK)
 	if !c.push(": following\n\n") {

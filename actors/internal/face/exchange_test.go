@@ -222,6 +222,7 @@ func TestAClientThatHangsUpEarly(t *testing.T) {
 
 func TestAThousandFirstExchangesAtOnce(t *testing.T) {
 	w := newWorld(t)
+	w.loopback.turns.patience = time.Minute // under the race detector; how long one waits is tested apart
 	const many = 1000
 	bodies := make([]string, many)
 	for i := range bodies {

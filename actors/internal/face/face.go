@@ -96,6 +96,9 @@ func (f *Face) Close(ctx context.Context) error {
 	return f.accepted.wait(ctx)
 }
 
+// Name is `loopback` or `public`.
+func (f *Face) Name() string { return f.name }
+
 // InFlight is how many requests are being worked on or wait for their turn.
 func (f *Face) InFlight() int { return f.accepted.inFlight() }
 

@@ -7,8 +7,9 @@ import (
 
 // PublicConfig is what the public face tells besides.
 type PublicConfig struct {
-	// URL is how clients reach this face, without a trailing slash.
-	URL string
+	// URL tells how clients reach this face, without a trailing slash. It is asked
+	// for each answer, since it may be known only once the face is bound.
+	URL func() string
 	// NATSURL is where clients connect to.
 	NATSURL string
 	// Sentinel is the powerless creds, or the path of them, that clients carry their
@@ -36,11 +37,12 @@ func Public(c Config, p PublicConfig) *Face {
 // serverMetadata is the document of RFC 8414. Its issuer is the URL it is found
 // under, as that demands.
 func (f *Face) serverMetadata(_ context.Context, c *call) error {
+	url := f.public.URL()
 	c.w.Header().Set("Cache-Control", keysFresh)
 	c.json(http.StatusOK, map[string]any{
-		"issuer":                                f.public.URL,
-		"token_endpoint":                        f.public.URL + "/oauth2/token",
-		"jwks_uri":                              f.public.URL + "/jwks",
+		"issuer":                                url,
+		"token_endpoint":                        url + "/oauth2/token",
+		"jwks_uri":                              url + "/jwks",
 		"response_types_supported":              []string{},
 		"grant_types_supported":                 []string{grantTypeExchange},
 		"token_endpoint_auth_methods_supported": []string{"none"},
@@ -50,14 +52,15 @@ func (f *Face) serverMetadata(_ context.Context, c *call) error {
 
 // mesh is all that a client needs to get in.
 func (f *Face) mesh(_ context.Context, c *call) error {
+	url := f.public.URL()
 	c.w.Header().Set("Cache-Control", keysFresh)
 	c.json(http.StatusOK, map[string]string{
 		"space":          f.Space,
 		"nats_url":       f.public.NATSURL,
 		"sentinel_creds": f.public.Sentinel,
-		"exchange_url":   f.public.URL + "/exchange",
-		"token_endpoint": f.public.URL + "/oauth2/token",
-		"jwks_uri":       f.public.URL + "/jwks",
+		"exchange_url":   url + "/exchange",
+		"token_endpoint": url + "/oauth2/token",
+		"jwks_uri":       url + "/jwks",
 		"idp_issuer":     f.public.ProviderIssuer,
 	})
 	return nil

@@ -139,7 +139,21 @@ func (c *control) Denials(context.Context) ([]messages.Denial, error) {
 	return []messages.Denial{{ID: "d1", Kind: messages.Denied, Code: messages.PermissionDenied, Reason: "grant.absent"}}, nil
 }
 
-func (c *control) Events(context.Context) <-chan messages.Event { return c.events }
+func (c *control) Events(ctx context.Context) <-chan messages.Event {
+	out := make(chan messages.Event)
+	go func() { // ends with ctx
+		defer close(out)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case event := <-c.events:
+				out <- event
+			}
+		}
+	}()
+	return out
+}
 
 func (c *control) Kill(_ context.Context, path, how string) (string, uint64, error) {
 	switch {
@@ -200,7 +214,7 @@ func newWorld(t *testing.T) *world {
 		Logger: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Capability: w.capability, FaultInjection: true,
 		MetricsPage: promhttp.HandlerFor(registry, promhttp.HandlerOpts{})})
-	w.public = Public(c, PublicConfig{URL: "https://auth.example.test", NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds", ProviderIssuer: testIssuer})
+	w.public = Public(c, PublicConfig{URL: func() string { return "https://auth.example.test" }, NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds", ProviderIssuer: testIssuer})
 	w.url, w.publicURL = w.listen(w.loopback), w.listen(w.public)
 	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}
 	t.Cleanup(w.client.CloseIdleConnections)

@@ -1,0 +1,78 @@
+package exchange
+
+import (
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/internal/face"
+	"github.com/cotal-ai/authplane/actors/internal/identity"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+const (
+	// acceptedWithin is how long a close waits for requests that were accepted.
+	acceptedWithin = 10 * time.Second
+	// closeWithin leaves those that were cut off then a moment to return.
+	closeWithin = acceptedWithin + 2*time.Second
+)
+
+// Keys sign bearers and say what they are verified with; an *identity.Keyring does.
+type Keys interface {
+	face.Signer
+	face.KeySet
+}
+
+// Config is what the exchange needs.
+type Config struct {
+	// Space is the tenant's name, and the audience of its bearers.
+	Space string
+	// Reader and Writer are the paths of the actors that are asked.
+	Reader, Writer string
+	Keys           Keys
+	// Provider verifies people's proofs; nil leaves machines only.
+	Provider *identity.Provider
+	// Issuer is the provider's configured issuer, which owners are derived from;
+	// empty without one.
+	Issuer      string
+	OwnerSecret messages.Secret
+	// Control shows the space.
+	Control face.Control
+	// Capability opens the loopback face.
+	Capability messages.Secret
+	// Address is the loopback face's.
+	Address *Address
+	// Public is the other face; nil leaves it shut.
+	Public *PublicConfig
+	// FaultInjection opens POST /v1/debug/kill.
+	FaultInjection bool
+	// Metrics counts what is answered; nil counts nothing.
+	Metrics *face.Metrics
+	// MetricsPage serves GET /metrics; nil leaves the path out.
+	MetricsPage http.Handler
+}
+
+// PublicConfig is the face that clients elsewhere use.
+type PublicConfig struct {
+	Address *Address
+	// URL is how it is reached from outside, without a trailing slash; empty is the
+	// address itself.
+	URL string
+	// NATSURL and Sentinel are told to clients: where to connect, and the powerless
+	// creds, or the path of them, to connect with.
+	NATSURL, Sentinel string
+	// TLS makes the face speak it; nil leaves that to a proxy.
+	TLS *tls.Config
+}
+
+// Spec describes the exchange as a child of its space.
+func Spec(config Config) supervisor.Spec {
+	return supervisor.Spec{
+		Name:        "exchange",
+		CloseWithin: closeWithin,
+		New:         func(life *supervisor.Life) actor.Actor { return newExchange(life, config) },
+	}
+}
