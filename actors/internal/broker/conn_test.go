@@ -92,6 +92,7 @@ func TestCloseDeliversWhatWasBuffered(t *testing.T) {
 }
 
 func TestCloseWithTheServerGone(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	c := dial(t, dialer(t, space), broker.Reader(instance))
 	natsdtest.Stop(t, space.Server)
@@ -140,6 +141,7 @@ func TestSeverIsFinal(t *testing.T) {
 }
 
 func TestLossIsNoticed(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		lose func(*testing.T, *natsdtest.Space, *wire)
 	}{
@@ -147,6 +149,7 @@ func TestLossIsNoticed(t *testing.T) {
 		"the wire stalls":  {func(_ *testing.T, _ *natsdtest.Space, w *wire) { w.stall() }},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			space := natsdtest.NewSpace(t, "acme")
 			w := newWire()
 			d := dialer(t, space, func(c *broker.Config) { c.Open = w.open; c.PingInterval = 100 * time.Millisecond })
@@ -192,6 +195,7 @@ func TestAShortInterruptionIsNoLoss(t *testing.T) {
 }
 
 func TestNothingIsKeptForAServerThatIsAway(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	c := dial(t, dialer(t, space), broker.Writer(instance))
 	natsdtest.Stop(t, space.Server)
@@ -283,6 +287,7 @@ func TestNewDialerListsEveryProblem(t *testing.T) {
 // renewal: then the server ends the connection first, and it comes back at once
 // with a fresh JWT.
 func TestAnExpiredConnectionComesBackWithAFreshJWT(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	authorityStream(t, space)
 	c := dial(t, dialer(t, space, func(c *broker.Config) { c.StandingLifetime = time.Second; c.LostAfter = longEnough }), broker.Reader(instance))

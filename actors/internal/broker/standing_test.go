@@ -18,7 +18,7 @@ import (
 
 // shortLives makes standing users so short-lived that a test sees renewals: the
 // server counts in whole seconds.
-func shortLives(c *broker.Config) { c.StandingLifetime = 2 * time.Second }
+func shortLives(c *broker.Config) { c.StandingLifetime = 3 * time.Second }
 
 // run runs a standing until the test ends it; the error comes on the channel.
 func run(t *testing.T, s *broker.Standing) (stop func(), ended <-chan error) {
@@ -42,6 +42,7 @@ func awaitErr(t *testing.T, ended <-chan error, what string) error {
 }
 
 func TestNoRequestFailsAcrossRenewals(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	authorityStream(t, space)
 	kept := newCustody(t)
@@ -56,7 +57,10 @@ func TestNoRequestFailsAcrossRenewals(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
+			pace := time.NewTicker(2 * time.Millisecond)
+			defer pace.Stop()
 			for s.Current().Generation() <= renewals {
+				<-pace.C
 				err := s.With(func(c *broker.Conn) error {
 					_, err := c.NATS().Request("$JS.API.STREAM.INFO."+stream, nil, 5*time.Second)
 					return err
@@ -90,6 +94,7 @@ func TestNoRequestFailsAcrossRenewals(t *testing.T) {
 
 // What a subscription accepted on the old connection is finished on it.
 func TestRetirementFinishesWhatWasAccepted(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	var heard atomic.Int64
 	subs := map[*broker.Conn]*nats.Subscription{}
@@ -132,7 +137,10 @@ func TestRetirementFinishesWhatWasAccepted(t *testing.T) {
 	stop, ended := run(t, s)
 	speaker := dial(t, dialer(t, space), broker.Presence(another))
 	var said int64
+	pace := time.NewTicker(2 * time.Millisecond)
+	defer pace.Stop()
 	for s.Current().Generation() <= 4 {
+		<-pace.C
 		if err := speaker.NATS().Publish(broker.PresenceSubject("acme", another), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -157,6 +165,7 @@ func TestRetirementFinishesWhatWasAccepted(t *testing.T) {
 }
 
 func TestAnyFailureOfARenewalEndsTheRun(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("it does not work")
 	for name, tc := range map[string]struct {
 		keep func(*custody) broker.Keep
@@ -183,6 +192,7 @@ func TestAnyFailureOfARenewalEndsTheRun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			space := natsdtest.NewSpace(t, "acme")
 			kept := newCustody(t)
 			s, err := dialer(t, space, shortLives).Stand(t.Context(), broker.Reader(instance), tc.keep(kept), tc.use)
@@ -210,6 +220,7 @@ func TestAnyFailureOfARenewalEndsTheRun(t *testing.T) {
 }
 
 func TestARenewalWithoutAServerIsAway(t *testing.T) {
+	t.Parallel()
 	space := natsdtest.NewSpace(t, "acme")
 	d := dialer(t, space, shortLives, func(c *broker.Config) { c.LostAfter = time.Hour })
 	s, err := d.Stand(t.Context(), broker.Reader(instance), newCustody(t).keep, broker.Use{})
