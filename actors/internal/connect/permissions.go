@@ -1,6 +1,9 @@
 package connect
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/nats-io/jwt/v2"
 
 	"github.com/cotal-ai/authplane/actors/internal/grants"
@@ -26,11 +29,32 @@ func (p *profile) permissions(s subjectOf, allowed messages.Allowance) (jwt.Perm
 	}
 	out.Sub.Allow = append(fillAll(p.subscribe, s, allowed.Subscribe, 1), s.principal.InboxPrefix()+".>")
 	out.Sub.Deny = append(fillAll(p.deniedSubscribe, s, nil, 1), serverSubjects)
+	out.Sub.Deny = append(out.Sub.Deny, beyond(out.Sub.Allow)...)
 	if p.serve || allowed.Serve {
 		replies := p.replies
 		out.Resp = &replies
 	}
 	return out, nil
+}
+
+// beyond lists what the server would deliver past the allowed subscriptions. It
+// matches the subject of a subscription as if it were a plain one, so that `a.*`
+// admits a subscription to `a.>` also; denying `a.*.>` keeps what that delivers to
+// what `a.*` means. Where another allowed pattern reaches below `a.*`, nothing can
+// be denied without taking that away, and the wider subscription stands.
+func beyond(allowed []string) []string {
+	var deny []string
+	for _, pattern := range allowed {
+		if !strings.HasSuffix(pattern, ".*") {
+			continue
+		}
+		deeper := pattern + ".>"
+		reached := func(other string) bool { return grants.Overlap(other, deeper) }
+		if !slices.ContainsFunc(allowed, reached) && !slices.Contains(deny, deeper) {
+			deny = append(deny, deeper)
+		}
+	}
+	return deny
 }
 
 // fillAll fills a list in, with room for more entries behind it.

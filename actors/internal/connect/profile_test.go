@@ -82,6 +82,23 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// The server takes an allowed `a.*` for `a.>` also; what that would add is denied,
+// unless something else that is allowed lies there.
+func TestLastWildcards(t *testing.T) {
+	for _, c := range []struct{ allowed, denied []string }{
+		{[]string{"a.*", "b.*.c", "c.>", "d"}, []string{"a.*.>"}},
+		{[]string{"a.*", "a.*"}, []string{"a.*.>"}},
+		{[]string{"a.*", "a.>"}, nil},
+		{[]string{"a.*", "a.b.c"}, nil},
+		{[]string{"a.*.*", "a.b", "x.*"}, []string{"a.*.*.>", "x.*.>"}},
+	} {
+		admission := admitUnder(t, connect.Profile{Subscribe: []string{"{subscribe}"}}, func(_ *identity.Bearer, a *messages.Authority) { a.Grant.Subscribe = c.allowed })
+		if got, want := admission.Permissions.Sub.Deny, append([]string{"$SYS.>"}, c.denied...); !slices.Equal(got, want) {
+			t.Errorf("%v: denied is %v, want %v", c.allowed, got, want)
+		}
+	}
+}
+
 func TestServing(t *testing.T) {
 	serving := func(_ *identity.Bearer, a *messages.Authority) { a.Grant.Serve = true }
 	cases := []struct {

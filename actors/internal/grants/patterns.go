@@ -50,6 +50,27 @@ func covers(capability, pattern string) bool {
 	}
 }
 
+// Overlap reports whether some subject is matched by both patterns. A malformed one
+// matches nothing.
+func Overlap(a, b string) bool {
+	if patternFault(a) != "" || patternFault(b) != "" {
+		return false
+	}
+	for {
+		one, aRest, aMore := strings.Cut(a, ".")
+		other, bRest, bMore := strings.Cut(b, ".")
+		switch {
+		case one == anyTail || other == anyTail:
+			return true // the other one still has at least this token
+		case one != other && one != anyToken && other != anyToken:
+			return false
+		case !aMore || !bMore:
+			return aMore == bMore
+		}
+		a, b = aRest, bRest
+	}
+}
+
 // CheckPattern refuses what may not stand in a grant's publish or subscribe list:
 // a malformed pattern, one longer than MaxPatternBytes, or one whose first token
 // is a wildcard or belongs to the servers or to this service. The error is

@@ -74,6 +74,18 @@ func TestCoversHoldsForTheBroker(t *testing.T) {
 	})
 }
 
+func TestOverlapHoldsForTheBroker(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawPattern(t, "a"), drawPattern(t, "b")
+		if got, want := grants.Overlap(a, b), server.SubjectsCollide(a, b); got != want {
+			t.Fatalf("Overlap(%q, %q) = %v, the broker says %v", a, b, got, want)
+		}
+	})
+	if grants.Overlap(">", "a..b") || grants.Overlap("a.>.b", ">") || grants.Overlap("", "") {
+		t.Error("a malformed pattern overlaps another")
+	}
+}
+
 // Covering is a partial order, which is why a chain may be checked link by link.
 func TestCoversIsTransitive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
