@@ -13,3 +13,7 @@ func TestContract(t *testing.T) {
 		return contract.Subject{Backend: b, Mark: func(_ *testing.T, key string) { b.Mark(key) }}
 	})
 }
+
+func TestTransitions(t *testing.T) {
+	contract.Transitions(t, 200, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
+}

@@ -158,7 +158,9 @@ func (l *link) close() {
 	l.running.Wait()
 }
 
-func TestContractOnThreeReplicas(t *testing.T) {
+func TestOnThreeReplicas(t *testing.T) {
 	c := startCluster(t)
-	contract.Backend(t, subjects(dial(t, c.servers[1].ClientURL()), 3))
+	make := subjects(dial(t, c.servers[1].ClientURL()), 3)
+	t.Run("contract", func(t *testing.T) { contract.Backend(t, make) })
+	t.Run("transitions", func(t *testing.T) { contract.Transitions(t, 50, make) })
 }

@@ -120,6 +120,10 @@ func TestContractOnOneReplica(t *testing.T) {
 	contract.Backend(t, subjects(dial(t, startServer(t).ClientURL()), 1))
 }
 
+func TestTransitionsOnOneReplica(t *testing.T) {
+	contract.Transitions(t, 50, subjects(dial(t, startServer(t).ClientURL()), 1))
+}
+
 func TestClosedConnection(t *testing.T) {
 	conn := dial(t, startServer(t).ClientURL())
 	s := subjects(conn, 1)(t)
