@@ -62,6 +62,9 @@ var (
 	// ChainStands is a trust chain asked for where one stands, whole or in part.
 	ChainStands = Error{Code: AlreadyExists, Reason: "chain.stands", Message: "a trust chain stands here already",
 		Operator: "nothing was changed; another chain would orphan whatever this one issued", Next: "use another directory"}
+	// ConfigStands is a configuration asked for where one stands.
+	ConfigStands = Error{Code: AlreadyExists, Reason: "config.stands", Message: "a configuration stands here already",
+		Operator: "nothing was changed", Next: "use another directory"}
 	// KeysUnusable is key material that is torn, too widely readable, or of another
 	// chain or space.
 	KeysUnusable = Error{Code: FailedPrecondition, Reason: "keys.unusable", Message: "the key material cannot be used",

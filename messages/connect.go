@@ -27,12 +27,3 @@ type Denial struct {
 	// Remedy tells the operator what to do next.
 	Remedy string `json:"remedy"`
 }
-
-// RecordDenial tells the denials' keeper of one more. It is not answered.
-type RecordDenial struct{ Denial Denial }
-
-// ListDenials asks for the kept denials. Answered by Denials.
-type ListDenials struct{}
-
-// Denials answers ListDenials, newest first; at most the last 1,000 are kept.
-type Denials struct{ Items []Denial }

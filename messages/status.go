@@ -28,6 +28,15 @@ type Status struct {
 	Since time.Time `json:"since"`
 }
 
+// GetStatus asks a space, at Handle.PID, how it is. Answered by Status.
+type GetStatus struct{}
+
+// GetTree asks a space, at Handle.PID, for its actors. Answered by Tree.
+type GetTree struct{}
+
+// Tree answers GetTree, in open order.
+type Tree struct{ Actors []Actor }
+
 // Actor is one line of the tree as an operator sees it.
 type Actor struct {
 	Path       string `json:"path"`

@@ -1,0 +1,99 @@
+package callout
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// workers is how many decisions one responder makes at once. A decision mostly
+// waits for the leader's answers, so there are far more than cores.
+const workers = 64
+
+// closeWithin covers the longest decision and the flush behind it.
+const closeWithin = 10 * time.Second
+
+// Config is what every responder of a space shares.
+type Config struct {
+	Dialer   *broker.Dialer
+	Opener   *connect.Opener
+	Verifier Verifier
+	Judge    *connect.Judge
+	Answerer *connect.Answerer
+	// Denials keeps why connects were not admitted.
+	Denials *connect.Denials
+	// Metrics counts outcomes; nil counts nothing.
+	Metrics *Metrics
+	// Reader is the path of the actor that reads what the authority holds.
+	Reader string
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// Spec describes the i-th responder, counted from 1.
+func Spec(i int, config Config) supervisor.Spec {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return supervisor.Spec{
+		Name:        strconv.Itoa(i),
+		CloseWithin: closeWithin,
+		New: func(life *supervisor.Life) actor.Actor {
+			return newResponder(life, i, config)
+		},
+	}
+}
+
+// responder is one life.
+type responder struct {
+	*client.Client
+	life     *supervisor.Life
+	intake   *intake
+	decision *decision
+}
+
+func newResponder(life *supervisor.Life, i int, config Config) *responder {
+	r := &responder{life: life, decision: newDecision(life, config)}
+	r.intake = newIntake(connect.NewQueue(connect.QueueConfig[*arrival]{Now: config.Now, Shed: r.decision.shed}))
+	r.Client = client.New(life, config.Dialer, broker.Callout(i), broker.Use{Prove: r.intake.join, Retire: r.intake.leave})
+	return r
+}
+
+// Receive has no requests of its own: they come over the connection.
+func (r *responder) Receive(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *supervisor.Open:
+		for range workers {
+			r.life.Go("decide", r.work)
+		}
+		r.Client.Receive(ctx.Message())
+	case *supervisor.Drain:
+		r.life.Go("drain", r.drain)
+	default:
+		r.Client.Receive(ctx.Message())
+	}
+}
+
+// drain leaves the queue group and returns when all that was accepted is answered.
+func (r *responder) drain(ctx context.Context) {
+	r.life.Drained(r.intake.shut(ctx))
+}
+
+// work decides one request after another until the life ends.
+func (r *responder) work(ctx context.Context) {
+	for {
+		a, deadline, err := r.intake.queue.Take(ctx)
+		if err != nil {
+			return
+		}
+		r.decision.make(ctx, a, deadline)
+		a.done()
+	}
+}

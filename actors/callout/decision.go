@@ -1,0 +1,123 @@
+package callout
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/actors/internal/identity"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// retryPause lies between two questions to a reader that cannot answer yet.
+const retryPause = 20 * time.Millisecond
+
+// Verifier verifies bearers.
+type Verifier interface {
+	// Verify refuses with ProofMissing, ProofInvalid or ProofExpired.
+	Verify(token string, now time.Time) (identity.Bearer, error)
+}
+
+// decision decides single requests.
+type decision struct {
+	Config
+	reader supervisor.Ref
+	log    *slog.Logger
+}
+
+func newDecision(life *supervisor.Life, config Config) *decision {
+	return &decision{Config: config, reader: life.Ref(config.Reader), log: life.Log()}
+}
+
+// make answers one request, or leaves it unanswered, and records every outcome
+// that is not an admission.
+func (d *decision) make(ctx context.Context, a *arrival, deadline time.Time) {
+	began := d.Now()
+	request, err := d.Opener.Open(a.message.Header.Get(connect.SealHeader), a.message.Data)
+	if err != nil {
+		d.record(names.NewUID(), messages.Principal{}, err)
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	admission, principal, err := d.judge(ctx, request)
+	if err == nil || connect.KindOf(err) == messages.Denied {
+		if failed := d.answer(a, request, admission, err, deadline); failed != nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		d.record(request.ID, principal, err)
+		return
+	}
+	d.Metrics.admitted(d.Now().Sub(began))
+}
+
+// judge finds out whether the request is admitted. The principal is that of a
+// verified bearer, and zero before.
+func (d *decision) judge(ctx context.Context, request connect.Request) (connect.Admission, messages.Principal, error) {
+	bearer, err := d.Verifier.Verify(request.Token.Reveal(), d.Now())
+	if err != nil {
+		return connect.Admission{}, messages.Principal{}, err
+	}
+	authority, err := d.read(ctx, bearer.Principal)
+	if err != nil {
+		return connect.Admission{}, bearer.Principal, err
+	}
+	admission, err := d.Judge.Decide(bearer, authority, d.Now())
+	return admission, bearer.Principal, err
+}
+
+// read asks the reader, again while it cannot answer and there is time.
+func (d *decision) read(ctx context.Context, p messages.Principal) (messages.Authority, error) {
+	for {
+		authority, err := client.Ask[messages.Authority](ctx, d.reader, messages.ReadAuthority{Principal: p, Head: true})
+		if err == nil || !messages.Describe(err).Retryable {
+			return authority, err
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return messages.Authority{}, err
+		}
+	}
+}
+
+// answer signs, seals and sends. What is late by now stays unsent.
+func (d *decision) answer(a *arrival, r connect.Request, admission connect.Admission, denial error, deadline time.Time) error {
+	now := d.Now()
+	if now.After(deadline) {
+		return messages.TooLate
+	}
+	var sealed []byte
+	var err error
+	if denial == nil {
+		sealed, err = d.Answerer.Admit(r, admission, now)
+	} else {
+		sealed, err = d.Answerer.Deny(r, denial, now)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.message.Respond(sealed); err != nil {
+		return messages.BrokerAway.From(err)
+	}
+	return nil
+}
+
+// shed records a request that nobody worked on.
+func (d *decision) shed(a *arrival, why messages.Error) {
+	defer a.done()
+	d.record(names.NewUID(), messages.Principal{}, why)
+}
+
+func (d *decision) record(id string, p messages.Principal, why error) {
+	denial := connect.NewDenial(id, p, why, d.Now())
+	d.Denials.Record(denial)
+	d.Metrics.refused(denial.Kind, denial.Reason)
+	d.log.Info("connect not admitted", "request", id, "kind", string(denial.Kind), "reason", denial.Reason, "principal", denial.Principal)
+}

@@ -1,0 +1,147 @@
+package callout
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// intake joins connections to the queue group and takes them out of it again, so
+// that whatever arrived on one is answered on that one.
+type intake struct {
+	queue *connect.Queue[*arrival]
+
+	mu       sync.Mutex
+	shutting bool
+	open     map[*broker.Conn]*link
+}
+
+func newIntake(queue *connect.Queue[*arrival]) *intake {
+	return &intake{queue: queue, open: map[*broker.Conn]*link{}}
+}
+
+// link is one connection in the queue group.
+type link struct {
+	subscription *nats.Subscription
+
+	mu         sync.Mutex
+	unanswered int
+	left       bool          // nothing arrives on it any more
+	empty      chan struct{} // closed once left with nothing unanswered
+}
+
+// arrival is one request as it was heard.
+type arrival struct {
+	message *nats.Msg
+	link    *link
+}
+
+// done says that the arrival was answered, or never will be.
+func (a *arrival) done() { a.link.count(-1) }
+
+func (l *link) count(by int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unanswered += by
+	l.settle()
+}
+
+func (l *link) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = true
+	l.settle()
+}
+
+// settle closes empty at most once: after leave nothing is added.
+func (l *link) settle() {
+	if l.left && l.unanswered == 0 {
+		close(l.empty)
+	}
+}
+
+// join subscribes a new connection and returns when the server knows.
+func (in *intake) join(ctx context.Context, conn *broker.Conn) error {
+	l := &link{empty: make(chan struct{})}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.shutting {
+		return messages.ServiceClosing
+	}
+	subscription, err := conn.NATS().QueueSubscribe(broker.CalloutSubject, broker.CalloutQueue, func(m *nats.Msg) {
+		l.count(1)
+		in.queue.Put(&arrival{message: m, link: l})
+	})
+	if err != nil {
+		return err
+	}
+	subscription.SetClosedHandler(func(string) { l.leave() })
+	if err := subscription.SetPendingLimits(-1, -1); err != nil { // the queue is the bound
+		return err
+	}
+	l.subscription = subscription
+	if err := flush(ctx, conn); err != nil {
+		return err
+	}
+	in.open[conn] = l
+	return nil
+}
+
+// leave takes a connection out of the group and returns when everything that
+// arrived on it is answered, or ctx ends.
+func (in *intake) leave(ctx context.Context, conn *broker.Conn) {
+	in.mu.Lock()
+	l := in.open[conn]
+	delete(in.open, conn)
+	in.mu.Unlock()
+	if l != nil {
+		_ = l.drain(ctx) // the connection is closed next, whatever is left on it
+	}
+}
+
+// shut takes every connection out of the group for good.
+func (in *intake) shut(ctx context.Context) error {
+	in.mu.Lock()
+	in.shutting = true
+	links := in.open
+	in.open = map[*broker.Conn]*link{}
+	in.mu.Unlock()
+	for conn, l := range links {
+		if err := l.drain(ctx); err != nil {
+			return err
+		}
+		if err := flush(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain ends the subscription and waits for what it delivered.
+func (l *link) drain(ctx context.Context) error {
+	if err := l.subscription.Drain(); err != nil {
+		return nil // the connection is gone, and with it who asked on it
+	}
+	select {
+	case <-l.empty:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// flushWithin is how long a server may take to confirm what it was sent.
+const flushWithin = 2 * time.Second
+
+// flush returns when the server has seen everything that was sent on conn.
+func flush(ctx context.Context, conn *broker.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	return conn.NATS().FlushWithContext(ctx)
+}

@@ -1,0 +1,101 @@
+package writer
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// openWithin covers the making of the stream, which a cluster takes its time for.
+const openWithin = 15 * time.Second
+
+// Config is what the writer needs.
+type Config struct {
+	Dialer *broker.Dialer
+	// Stream says which authority stream.
+	Stream stream.Config
+	// Lanes bounds the batches that this process has open.
+	Lanes *stream.Lanes
+	// Installation remembers which life of the stream is ours.
+	Installation Installation
+}
+
+// Installation keeps, across restarts of the process, which stream was met. It is
+// safe for concurrent use.
+type Installation interface {
+	Remembered() stream.Installation
+	// Remember returns when it is durable.
+	Remember(stream.Installation) error
+}
+
+// Spec describes the writer as a child.
+func Spec(config Config) supervisor.Spec {
+	return supervisor.Spec{
+		Name:       "writer",
+		OpenWithin: openWithin,
+		New:        func(life *supervisor.Life) actor.Actor { return newWriter(life, config) },
+	}
+}
+
+// writer is one life.
+type writer struct {
+	*client.Client
+	config Config
+}
+
+func newWriter(life *supervisor.Life, config Config) *writer {
+	w := &writer{config: config}
+	role := broker.Writer(config.Stream.Instance)
+	w.Client = client.New(life, config.Dialer, role, broker.Use{Prove: w.prove})
+	return w
+}
+
+// Receive answers each of the writer's messages with GrantWritten or Enrolled, or
+// with an error.
+func (w *writer) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case messages.PutGrant:
+		serve(w, ctx, "put grant "+m.Principal.String(), m, (*ledger.Writer).PutGrant)
+	case messages.EditGrant:
+		serve(w, ctx, "edit grant "+m.Principal.String(), m, (*ledger.Writer).EditGrant)
+	case messages.RevokeGrant:
+		serve(w, ctx, "revoke grant "+m.Principal.String(), m, (*ledger.Writer).RevokeGrant)
+	case messages.Enrol:
+		serve(w, ctx, "enrol "+m.Principal.String(), m, (*ledger.Writer).Enrol)
+	default:
+		w.Client.Receive(m)
+	}
+}
+
+// serve makes one transition beside Receive.
+func serve[M, A any](w *writer, ctx actor.Context, name string, m M, transition func(*ledger.Writer, context.Context, M) (A, error)) {
+	w.Serve(ctx.Sender(), name, func(ctx context.Context, conn *broker.Conn) (any, error) {
+		return transition(w.over(conn), ctx, m)
+	})
+}
+
+// over writes over one connection.
+func (w *writer) over(conn *broker.Conn) *ledger.Writer {
+	backend := stream.New(conn.NATS(), w.config.Stream, w.config.Lanes)
+	store := ledger.NewStore(backend, ledger.DefaultPatience())
+	return ledger.NewWriter(store, ledger.Options{Instance: w.config.Stream.Instance})
+}
+
+// prove makes sure that the stream behind a new connection is ours, and remembers
+// it the first time.
+func (w *writer) prove(ctx context.Context, conn *broker.Conn) error {
+	remembered := w.config.Installation.Remembered()
+	met, err := stream.Open(ctx, conn.NATS(), w.config.Stream, remembered)
+	if err != nil || met == remembered {
+		return err
+	}
+	return w.config.Installation.Remember(met)
+}
