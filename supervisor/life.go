@@ -313,9 +313,7 @@ func (l *Life) keep() {
 	for _, r := range l.tree.custody.of(l.seat.path, l.generation) {
 		l.cut(r)
 	}
-	if pid := l.pid.Load(); pid != nil {
-		l.tree.root.Stop(pid)
-	}
+	l.stop()
 	l.await(l.stopped, l.idle)
 	l.awaitResources()
 	l.mu.Lock()
@@ -327,6 +325,19 @@ func (l *Life) keep() {
 	}
 	l.leaf.lifeGone(l)
 	close(l.gone)
+}
+
+// stop stops the actor behind the life's back. It asks the registry itself, since a
+// stop of what has stopped already would end in the library's dead-letter log.
+func (l *Life) stop() bool {
+	pid := l.pid.Load()
+	if pid == nil {
+		return false
+	}
+	if p, ok := l.tree.system.ProcessRegistry.Get(pid); ok {
+		p.Stop(pid)
+	}
+	return true
 }
 
 // cut severs r in a goroutine of its own, which custody waits for in the end: Sever

@@ -258,9 +258,7 @@ func (t *Tree) Kill(path string, how How) (Killed, error) {
 	case Panic:
 		l.mailbox.urge(&delivery{msg: killMessage{}, own: true})
 	case Stop:
-		if pid := l.pid.Load(); pid != nil {
-			t.root.Stop(pid)
-		} else {
+		if !l.stop() { // not spawned yet
 			l.die(ErrStopped)
 		}
 	case Disconnect:
