@@ -64,6 +64,7 @@ func newChain(space string, callouts int, now time.Time) (*chain, error) {
 		c.doc.Callouts = append(c.doc.Callouts, key.Public)
 	}
 	c.doc.Presence = c.presence.Public
+	c.doc.OwnerSecretHash = hashOf(c.ownerSecret)
 	if maker.err != nil {
 		return nil, maker.err
 	}

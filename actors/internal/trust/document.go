@@ -2,10 +2,14 @@ package trust
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"time"
+
+	"github.com/cotal-ai/authplane/messages"
 )
 
 // document is chain.json: everything public about a chain. The public keys are
@@ -20,6 +24,15 @@ type document struct {
 	// Callouts are the public keys of the callout users, in the order of their files.
 	Callouts []string `json:"callouts"`
 	Presence string   `json:"presence"`
+	// OwnerSecretHash is the hex SHA-256 of the owner secret, 32 random bytes: with
+	// another one every owner would have another name, and nothing else would tell.
+	OwnerSecretHash string `json:"owner_secret_sha256"`
+}
+
+// hashOf is how the document names the owner secret.
+func hashOf(secret messages.Secret) string {
+	sum := sha256.Sum256([]byte(secret.Reveal()))
+	return hex.EncodeToString(sum[:])
 }
 
 const documentVersion = 1

@@ -96,6 +96,9 @@ func (s *signer) Verify(input []byte, sig []byte) error {
 // Wipe does nothing: the key is shared by every signature of its account.
 func (s *signer) Wipe() {}
 
+// Format keeps the private half out of whatever prints the key.
+func (s *signer) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.public) }
+
 var _ nkeys.KeyPair = (*signer)(nil)
 
 // A signing key seals nothing; these complete nkeys.KeyPair.

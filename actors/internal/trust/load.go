@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/cotal-ai/authplane/actors/internal/identity"
+	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -55,7 +56,8 @@ func (l *loader) load() {
 	l.authorization(doc)
 	l.signing()
 	l.users(doc)
-	l.secrets()
+	l.keyring()
+	l.ownerSecret(doc)
 }
 
 // document reads chain.json and makes sure that it is of this space.
@@ -73,6 +75,9 @@ func (l *loader) document() (document, error) {
 	}
 	if doc.Space != l.m.Space {
 		return document{}, fmt.Errorf("it is of space %q", doc.Space)
+	}
+	if names.CheckUID(doc.InstallID) != nil || doc.Created.IsZero() {
+		return document{}, errors.New("it does not name an installation")
 	}
 	l.m.InstallID, l.m.Created = doc.InstallID, doc.Created
 	return doc, nil
@@ -189,26 +194,33 @@ func (l *loader) key(name string, kind nkeys.PrefixByte, public string) Key {
 	return key
 }
 
-// secrets reads what is no nkey.
-func (l *loader) secrets() {
-	keyring, err := l.store.Get(l.ctx, keyringName)
+// keyring reads the document of bearer keys. It changes with every rotation, so
+// nothing but its own contents can be held against it.
+func (l *loader) keyring() {
+	stored, err := l.store.Get(l.ctx, keyringName)
 	if err == nil {
-		_, err = identity.OpenKeyring(l.m.Space, keyring)
+		_, err = identity.OpenKeyring(l.m.Space, stored)
 	}
 	if err != nil {
 		l.problem("%s: %w", keyringName, err)
 	}
-	l.m.Keyring = keyring
+	l.m.Keyring = stored
+}
 
+func (l *loader) ownerSecret(doc document) {
 	text, err := l.store.Get(l.ctx, ownerSecretName)
 	if err != nil {
 		l.problem("%s: %w", ownerSecretName, err)
 		return
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimSpace(text.Reveal()))
-	if err != nil || len(raw) != identity.MinOwnerSecret {
+	secret := messages.NewSecret(string(raw))
+	switch {
+	case err != nil || len(raw) != identity.MinOwnerSecret:
 		l.problem("%s: it is not %d bytes in base64url", ownerSecretName, identity.MinOwnerSecret)
-		return
+	case hashOf(secret) != doc.OwnerSecretHash:
+		l.problem("%s: it is not the one the chain was made with", ownerSecretName)
+	default:
+		l.m.OwnerSecret = secret
 	}
-	l.m.OwnerSecret = messages.NewSecret(string(raw))
 }
