@@ -16,8 +16,8 @@ import (
 const (
 	// acceptedWithin is how long a close waits for requests that were accepted.
 	acceptedWithin = 10 * time.Second
-	// closeWithin leaves those that were cut off then a moment to return.
-	closeWithin = acceptedWithin + 2*time.Second
+	// closeWithin leaves room for cutting off what is left then, and for the close.
+	closeWithin = acceptedWithin * 3 / 2
 )
 
 // Keys sign bearers and say what they are verified with; an *identity.Keyring does.

@@ -86,8 +86,9 @@ func (e *exchange) serve(ctx context.Context, s *server) {
 // drain stops accepting on every face, and gives what was accepted its time. What
 // is left then is cut off: that much is promised, and no more.
 func (e *exchange) drain(ctx context.Context, deadline time.Time) error {
-	grace := time.Until(deadline) / 10 // to return in time after the cut
-	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(acceptedWithin), deadline.Add(-grace)))
+	// Of the time there is, some is left for the cut, and some for the close after it.
+	grace := time.Until(deadline) / 10
+	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(acceptedWithin), deadline.Add(-3*grace)))
 	defer cancel()
 	ended := make(chan error, len(e.servers)) // one answer of each
 	for _, s := range e.servers {

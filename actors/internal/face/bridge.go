@@ -20,7 +20,7 @@ const (
 	MaxMachineLife = 300 * time.Second
 	// enrolWithin bounds the durable step, which a client that hangs up must not
 	// tear in half.
-	enrolWithin = 5 * time.Second
+	enrolWithin = 10 * time.Second
 )
 
 // Bridge turns a proof of identity into a bearer. The order is the point of it:

@@ -24,6 +24,8 @@ const (
 	// bodyWithin is how long a body may take to arrive; it is read before its
 	// request takes a turn, so that slow senders keep nobody else from working.
 	bodyWithin = 10 * time.Second
+	// bodyGrace is how long what has not arrived may still take once the face drains.
+	bodyGrace = time.Second
 )
 
 // call is one request while it is answered.
@@ -79,10 +81,21 @@ func (c *call) readBody() error {
 func (c *call) receive() error {
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // unsupported only where there is no network
+	hurried := make(chan struct{})
+	unhurry := context.AfterFunc(c.face.draining, func() {
+		defer close(hurried)
+		_ = control.SetReadDeadline(time.Now().Add(bodyGrace))
+	})
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBody))
+	if !unhurry() {
+		<-hurried // so that it sets no deadline after the one below is lifted
+	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return messages.BodyTooLarge.Because("at most %d bytes", MaxBody)
+	}
+	if err != nil && c.face.draining.Err() != nil {
+		return messages.ServiceClosing.From(err)
 	}
 	if err != nil {
 		return messages.Malformed.Because("the body did not arrive")

@@ -220,10 +220,9 @@ func TestAClientThatHangsUpEarly(t *testing.T) {
 	}
 }
 
-func TestAThousandFirstExchangesAtOnce(t *testing.T) {
+func TestAStormOfFirstExchanges(t *testing.T) {
 	w := newWorld(t)
-	w.loopback.turns.patience = time.Minute // under the race detector; how long one waits is tested apart
-	const many = 1000
+	const many = storm
 	bodies := make([]string, many)
 	for i := range bodies {
 		// Every fourth shares its principal with three others.
