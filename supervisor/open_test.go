@@ -296,7 +296,7 @@ func TestDeathsWhileTheGroupOpens(t *testing.T) {
 				t.Fatal(err)
 			}
 			if policy == Alone {
-				eventually(t, func() bool { return node(t, tree, "a").Generation == 2 })
+				eventually(t, func() bool { n := node(t, tree, "a"); return n.Generation == 2 && n.State == StateOpen })
 			}
 			got := j.take()
 			want := map[Policy][]string{
