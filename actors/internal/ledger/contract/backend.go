@@ -260,9 +260,10 @@ func endedContext(t *testing.T, ctx context.Context, s Subject) {
 }
 
 // land sends until it lands: a cluster may have no leader, or be busy, for a moment.
+// Nobody else writes, so the first row is its own witness.
 func land(t *testing.T, ctx context.Context, s Subject, writes ...ledger.Write) uint64 {
 	t.Helper()
-	last, err := ledger.NewStore(s.Backend, ledger.DefaultPatience()).Apply(ctx, ledger.Batch{Writes: writes})
+	last, err := ledger.NewStore(s.Backend, ledger.DefaultPatience()).Apply(ctx, ledger.Batch{Writes: writes, Witness: writes[0].Key})
 	if err != nil {
 		t.Fatalf("write %s: %v", writes[0].Key, err)
 	}

@@ -159,6 +159,7 @@ func (l *link) close() {
 }
 
 func TestOnThreeReplicas(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	make := subjects(dial(t, c.servers[1].ClientURL()), 3)
 	t.Run("contract", func(t *testing.T) { contract.Backend(t, make) })

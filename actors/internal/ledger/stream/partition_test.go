@@ -1,0 +1,113 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// observation is one read: when it began, and what it said.
+type observation struct {
+	began time.Time
+	value string
+	err   error
+}
+
+// TestStaleLeaderIsNeverBelieved cuts the leader off from its followers while a
+// reader sits with it. As soon as the others have acknowledged a new value, no read
+// that began later may return the old one.
+func TestStaleLeaderIsNeverBelieved(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	cfg := config("s", 3)
+	setup := dial(t, c.servers[0].ClientURL())
+	met := open(t, setup, cfg)
+	write(t, stream.New(setup, cfg, stream.NewLanes(stream.MaxLanes)), "k", "old")
+
+	leader := c.leader(cfg.Name())
+	if leader < 0 {
+		t.Fatal("no leader after an acknowledged write")
+	}
+	near := dial(t, c.servers[leader].ClientURL())
+	far := dial(t, c.servers[(leader+1)%3].ClientURL())
+	reader := stream.NewLeaderReader(near, stream.ReaderConfig{Config: cfg, Remembered: met})
+	run(t, reader)
+	usable(t, reader)
+
+	c.cut(leader)
+	proved, raw := observe(reader.Get), observe(stream.New(near, cfg, stream.NewLanes(1)).Get)
+	write(t, stream.New(far, cfg, stream.NewLanes(stream.MaxLanes)), "k", "new")
+	acknowledged := time.Now()
+	// Until the old leader has noticed, or long enough for it to have answered wrongly.
+	eventually(t, "the old leader was asked for a while after", func() error {
+		if time.Since(acknowledged) < 3*time.Second {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	believed, refused, stale := 0, 0, 0
+	for _, o := range proved.end() {
+		switch {
+		case errors.Is(o.err, messages.Unproved):
+			refused++
+		case o.err != nil:
+			t.Errorf("read: %v", o.err)
+		case o.began.After(acknowledged) && o.value != "new":
+			t.Fatalf("%v after the new value was acknowledged the reader says %q", o.began.Sub(acknowledged), o.value)
+		default:
+			believed++
+		}
+	}
+	for _, o := range raw.end() {
+		if o.err == nil && o.began.After(acknowledged) && o.value == "old" {
+			stale++
+		}
+	}
+	if believed == 0 || refused == 0 {
+		t.Errorf("the cut shows in nothing: %d believed, %d refused", believed, refused)
+	}
+	t.Logf("%d reads believed, %d refused; without proof %d were stale", believed, refused, stale)
+}
+
+// watcher reads one key over and over.
+type watcher struct {
+	stop chan struct{}
+	done sync.WaitGroup
+	seen []observation
+}
+
+func observe(get getFunc) *watcher {
+	w := &watcher{stop: make(chan struct{})}
+	w.done.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-w.stop:
+				return
+			case <-tick.C:
+			}
+			o := observation{began: time.Now()}
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			row, _, err := get(ctx, "k")
+			cancel()
+			o.value, o.err = string(row.Value), err
+			w.seen = append(w.seen, o)
+		}
+	})
+	return w
+}
+
+func (w *watcher) end() []observation {
+	close(w.stop)
+	w.done.Wait()
+	return w.seen
+}
+
+type getFunc func(ctx context.Context, key string) (ledger.Row, bool, error)
