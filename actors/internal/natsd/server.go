@@ -44,10 +44,10 @@ type routing struct {
 type Server struct {
 	native *server.Server
 	log    *logger
-	// started is waited for by Stop: the server's own start-up runs beside its users.
-	started sync.WaitGroup
-	// done is closed when the server has shut down, for whatever reason (capacity 0).
-	done chan struct{}
+	// stop is closed when it shall shut down, done when it has, for whatever reason,
+	// and nothing of it runs any more (both capacity 0: they carry no value).
+	stop, done chan struct{}
+	stopOnce   sync.Once
 }
 
 // readiness is how long one look at the server's readiness takes at most.
@@ -64,14 +64,31 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats-server of %s: %w", cfg.Dir, err)
 	}
-	s := &Server{native: native, log: newLogger(cfg.Logger), done: make(chan struct{})}
+	s := &Server{native: native, log: newLogger(cfg.Logger), stop: make(chan struct{}), done: make(chan struct{})}
 	native.SetLogger(s.log, false, false)
-	s.started.Go(native.Start)
-	s.started.Go(func() { native.WaitForShutdown(); close(s.done) })
+	go s.run() // waited for through done
 	if err := s.awaitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("nats-server of %s: %w", cfg.Dir, err), s.Stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
+}
+
+// run is the server's life: it starts, and shuts down when told to or by itself.
+func (s *Server) run() {
+	defer close(s.done)
+	gone := make(chan struct{}) // capacity 0: closed, never sent to
+	var stopper sync.WaitGroup
+	stopper.Go(func() {
+		select {
+		case <-s.stop:
+			s.native.Shutdown()
+		case <-gone:
+		}
+	})
+	s.native.Start()
+	s.native.WaitForShutdown()
+	close(gone)
+	stopper.Wait()
 }
 
 func options(cfg Config) (*server.Options, error) {
@@ -154,23 +171,22 @@ func (s *Server) Name() string { return s.native.Name() }
 // Native is the server itself, for tests that look inside.
 func (s *Server) Native() *server.Server { return s.native }
 
-// Done is closed when the server has shut down, by Stop or by itself.
+// Done is closed when the server has shut down, by Stop or by itself, and nothing
+// of it runs any more.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err says why the server gave up, if it did.
 func (s *Server) Err() error { return s.log.fatal() }
 
+// Sever has the server shut down, dropping its clients, and does not wait.
+func (s *Server) Sever() { s.stopOnce.Do(func() { close(s.stop) }) }
+
 // Stop shuts the server down, drops its clients and waits until it is gone.
 // Stopping again is allowed.
 func (s *Server) Stop(ctx context.Context) error {
-	gone := make(chan struct{}) // closed, never sent to
-	go func() {
-		defer close(gone)
-		s.native.Shutdown()
-		s.started.Wait()
-	}()
+	s.Sever()
 	select {
-	case <-gone:
+	case <-s.done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("nats-server %s is still running: %w", s.Name(), ctx.Err())
