@@ -21,6 +21,7 @@ type AccountKey struct {
 // Answerer mints users, and signs and seals answers, with keys that are kept ready.
 type Answerer struct {
 	auth, data *signer
+	scratch    scratch
 }
 
 // NewAnswerer makes an answerer that signs answers for AUTH and users for DATA. The
@@ -45,14 +46,16 @@ func NewAnswerer(auth, data AccountKey) (*Answerer, error) {
 // made up, the name is `<owner>-<actor>`, and the account is DATA. The result is
 // sealed for the server that asked.
 func (a *Answerer) Admit(r Request, adm Admission, now time.Time) ([]byte, error) {
-	user, err := a.mint(userToken{
+	user := a.scratch.borrow()
+	defer a.scratch.giveBack(user)
+	err := a.mint(user, &userToken{
 		id: r.ID, subject: r.UserNkey, account: a.data.account, principal: adm.Principal, uid: adm.UID,
 		permissions: adm.Permissions, issued: now, expires: adm.Expires,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admit %s: %w", adm.Principal, err)
 	}
-	return a.answer(r, "jwt", string(user), now)
+	return a.answer(&r, "jwt", *user, now)
 }
 
 // Deny answers a request with a refusal. It refuses to state what is no fact about
@@ -61,32 +64,40 @@ func (a *Answerer) Deny(r Request, why error, now time.Time) ([]byte, error) {
 	if KindOf(why) != messages.Denied {
 		return nil, messages.InternalFault.Because("%s is not a reason to deny a connect", messages.Describe(why).Reason)
 	}
-	return a.answer(r, "error", denialText(r.ID, messages.Describe(why)), now)
+	return a.answer(&r, "error", denialText(r.ID, messages.Describe(why)), now)
 }
 
 // answer signs one of the two kinds of answer, in the field of that name, and seals it.
-func (a *Answerer) answer(r Request, field, value string, now time.Time) ([]byte, error) {
+func (a *Answerer) answer(r *Request, field string, value []byte, now time.Time) ([]byte, error) {
 	if r.shared == nil {
 		return nil, messages.InternalFault.Because("the request was not opened here")
 	}
-	token := a.auth.token(answerToken{request: r, account: a.auth.account, field: field, value: value, issued: now})
-	return r.shared.seal(token), nil
+	claims, token := a.scratch.borrow(), a.scratch.borrow()
+	defer a.scratch.giveBack(claims)
+	defer a.scratch.giveBack(token)
+	*claims = answerClaims(*claims, a.auth.public, a.auth.account, r, field, value, now)
+	*token = a.auth.sign(*token, *claims)
+	return r.shared.seal(*token), nil
 }
 
 // mint signs a user. Only DATA has users of ours: the server accepts one in AUTH
 // itself, so that this is the only thing that keeps them out.
-func (a *Answerer) mint(u userToken) ([]byte, error) {
+func (a *Answerer) mint(into *[]byte, u *userToken) error {
 	switch {
 	case u.account != a.data.account:
-		return nil, messages.InternalFault.Because("a user may be minted in DATA alone")
+		return messages.InternalFault.Because("a user may be minted in DATA alone")
 	case u.principal.IsZero() || u.uid == "":
-		return nil, messages.InternalFault.Because("a user needs a principal and its incarnation")
+		return messages.InternalFault.Because("a user needs a principal and its incarnation")
 	case !u.expires.After(u.issued):
-		return nil, messages.InternalFault.Because("the user would be expired, or never expire")
+		return messages.InternalFault.Because("the user would be expired, or never expire")
 	case !u.bounded():
-		return nil, messages.InternalFault.Because("an empty list would mean everything")
+		return messages.InternalFault.Because("an empty list would mean everything")
 	}
-	return a.data.token(u), nil
+	claims := a.scratch.borrow()
+	defer a.scratch.giveBack(claims)
+	*claims = u.appendClaims(*claims, a.data.public)
+	*into = a.data.sign(*into, *claims)
+	return nil
 }
 
 // signer signs for an account.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -60,6 +62,58 @@ func checkValid(t *testing.T, c validated) {
 	for _, issue := range found.Issues {
 		if !issue.TimeCheck {
 			t.Errorf("the server would refuse it: %s", issue.Description)
+		}
+	}
+}
+
+// Workers share an opener and an answerer: what one works on never shows in what
+// another answers.
+func TestDecisionsAtTheSameTime(t *testing.T) {
+	type job struct {
+		bearer    identity.Bearer
+		authority messages.Authority
+		claims    *jwt.AuthorizationRequestClaims
+		sealed    []byte
+		request   connect.Request
+		answer    []byte
+		err       error
+	}
+	s := newSite(t)
+	judge := connect.NewJudge(profiles(t))
+	jobs := make([]job, 120)
+	for i := range jobs {
+		j := &jobs[i]
+		j.bearer, j.authority = standing()
+		who := messages.Principal{Owner: laptop.Owner, Actor: fmt.Sprintf("w%d", i)}
+		j.bearer.Principal, j.authority.Head.Principal, j.authority.Grant.Principal = who, who, who
+		j.claims = s.claims(t, s.bearer(t, j.bearer)+strings.Repeat(" ", i*50))
+		j.sealed = s.seal(t, j.claims)
+	}
+	decide := func(j *job) {
+		if j.request, j.err = s.opener.Open(s.serverX.public, j.sealed); j.err != nil {
+			return
+		}
+		var admission connect.Admission
+		if admission, j.err = judge.Decide(j.bearer, j.authority, now); j.err == nil {
+			j.answer, j.err = s.answerer.Admit(j.request, admission, now)
+		}
+	}
+	const workers = 6
+	var working sync.WaitGroup
+	for w := range workers {
+		working.Go(func() {
+			for i := w; i < len(jobs); i += workers {
+				decide(&jobs[i])
+			}
+		})
+	}
+	working.Wait()
+	for _, j := range jobs {
+		must(t, j.err)
+		user, err := jwt.DecodeUserClaims(s.unseal(t, j.answer).Jwt)
+		must(t, err)
+		if user.Name != j.bearer.Principal.Name() || user.Subject != j.claims.UserNkey || j.request.Token.Reveal() != j.claims.ConnectOptions.Token {
+			t.Errorf("%s was answered with %s", j.bearer.Principal, user)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package connect_test
 import (
 	"crypto/ed25519"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/nacl/secretbox"
 
@@ -98,22 +97,6 @@ func BenchmarkPrimitives(b *testing.B) {
 	for b.Loop() {
 		p.run(b)
 	}
-}
-
-// BenchmarkRatio reports what a decision costs as a multiple of its cryptographic
-// steps, measured in turns so that a noisy machine disturbs both alike.
-func BenchmarkRatio(b *testing.B) {
-	d := newDecision(b)
-	p := newPrimitives(b, d)
-	var decisions, steps time.Duration
-	for b.Loop() {
-		start := time.Now()
-		d.make(b)
-		between := time.Now()
-		p.run(b)
-		decisions, steps = decisions+between.Sub(start), steps+time.Since(between)
-	}
-	b.ReportMetric(float64(decisions)/float64(steps), "ratio")
 }
 
 func BenchmarkOpen(b *testing.B) {

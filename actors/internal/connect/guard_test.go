@@ -3,6 +3,7 @@ package connect
 import (
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,12 +36,13 @@ func TestMintRefusesEveryAccountButDATA(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_750_000_000, 0)
-	user := func() userToken {
-		return userToken{id: "x", subject: "U", account: data.Account, principal: messages.Principal{Owner: "u", Actor: "a"}, uid: "u",
+	user := func() *userToken {
+		return &userToken{id: "x", subject: "U", account: data.Account, principal: messages.Principal{Owner: "u", Actor: "a"}, uid: "u",
 			permissions: jwt.Permissions{Pub: jwt.Permission{Deny: jwt.StringList{">"}}, Sub: jwt.Permission{Deny: jwt.StringList{">"}}},
 			issued:      now, expires: now.Add(time.Minute)}
 	}
-	if _, err := a.mint(user()); err != nil {
+	var token []byte
+	if err := a.mint(&token, user()); err != nil || len(token) == 0 {
 		t.Fatalf("a user in DATA is refused: %v", err)
 	}
 	for what, change := range map[string]func(*userToken){
@@ -59,8 +61,9 @@ func TestMintRefusesEveryAccountButDATA(t *testing.T) {
 		},
 	} {
 		u := user()
-		change(&u)
-		if token, err := a.mint(u); !errors.Is(err, messages.InternalFault) || token != nil {
+		change(u)
+		token := []byte{}
+		if err := a.mint(&token, u); !errors.Is(err, messages.InternalFault) || len(token) != 0 {
 			t.Errorf("a user %s: got %v", what, err)
 		}
 	}
@@ -123,5 +126,29 @@ func TestOnlyServersKeysAreKept(t *testing.T) {
 	}
 	if n := len(o.keys.kept); n != 0 {
 		t.Fatalf("%d keys of strangers are kept", n)
+	}
+}
+
+// Whatever an entry might come to say, the text stays short, printable and plain.
+func TestFoldASCII(t *testing.T) {
+	for text, want := range map[string]string{
+		"grant.absent: not granted": "grant.absent: not granted",
+		"a\n\x00\tb":                "a???b",
+		"é🔥\xff":                    "???",
+		`say "no\`:                  "say ?no?",
+		strings.Repeat("x", 10_000): strings.Repeat("x", maxDenialText),
+	} {
+		if got := string(foldASCII(text)); got != want {
+			t.Errorf("%.20q became %.60q, want %.60q", text, got, want)
+		}
+	}
+}
+
+func TestScratchKeepsNothingLarge(t *testing.T) {
+	var s scratch
+	large := make([]byte, 0, maxScratch+1)
+	s.giveBack(&large)
+	if got := s.borrow(); got == &large || len(*got) != 0 {
+		t.Error("a large buffer was kept")
 	}
 }

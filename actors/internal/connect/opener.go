@@ -32,6 +32,7 @@ type OpenerConfig struct {
 type Opener struct {
 	keys    *sharedKeys
 	servers map[string]struct{}
+	scratch scratch
 }
 
 // NewOpener checks the configuration, of which it lists every problem.
@@ -75,13 +76,9 @@ func (o *Opener) Open(sealedBy string, payload []byte) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	token, err := unseal(shared, payload)
+	claims, err := o.unseal(shared, payload)
 	if err != nil {
 		return Request{}, err
-	}
-	claims, err := readRequest(token)
-	if err != nil {
-		return Request{}, messages.RequestForged.Because("%s", err)
 	}
 	if err := o.checkOrigin(claims, sealedBy); err != nil {
 		return Request{}, err
@@ -94,14 +91,14 @@ func (o *Opener) Open(sealedBy string, payload []byte) (Request, error) {
 
 // checkOrigin refuses a signed request that is not the sealing server's own.
 func (o *Opener) checkOrigin(c *requestClaims, sealedBy string) error {
-	switch server := &c.Nats.Server; {
-	case c.Issuer != server.ID:
+	switch {
+	case c.issuer != c.serverID:
 		return messages.RequestForged.Because("its issuer is not the server it names")
-	case server.XKey != sealedBy:
+	case c.serverXKey != sealedBy:
 		return messages.RequestForged.Because("it is sealed by another key than the server's")
-	case o.servers != nil && !o.listed(server.ID):
+	case o.servers != nil && !o.listed(c.serverID):
 		return messages.RequestForged.Because("the server is not on the list")
-	case !nkeys.IsValidPublicUserKey(c.Nats.UserNkey):
+	case !nkeys.IsValidPublicUserKey(c.userNkey):
 		return messages.RequestForged.Because("it names no user key")
 	}
 	return nil
@@ -115,14 +112,14 @@ func (o *Opener) listed(id string) bool {
 func (c *requestClaims) request(shared *sharedKey) Request {
 	return Request{
 		ID:         names.NewUID(),
-		ServerID:   c.Nats.Server.ID,
-		ServerName: cut(c.Nats.Server.Name),
-		ServerXKey: c.Nats.Server.XKey,
-		UserNkey:   c.Nats.UserNkey,
-		Token:      messages.NewSecret(c.Nats.Options.Token),
-		ClientHost: cut(c.Nats.Client.Host),
-		ClientName: cut(c.Nats.Options.Name),
-		ClientKind: cut(c.Nats.Client.Kind),
+		ServerID:   c.serverID,
+		ServerName: cut(c.serverName),
+		ServerXKey: c.serverXKey,
+		UserNkey:   c.userNkey,
+		Token:      messages.NewSecret(c.token),
+		ClientHost: cut(c.clientHost),
+		ClientName: cut(c.clientName),
+		ClientKind: cut(c.clientKind),
 		shared:     shared,
 	}
 }
@@ -131,9 +128,9 @@ func (c *requestClaims) request(shared *sharedKey) Request {
 func cut(s string) string {
 	const most = 128
 	if len(s) > most {
-		s = s[:most]
+		s = strings.Clone(s[:most])
 	}
-	return strings.ToValidUTF8(strings.Clone(s), "?")
+	return strings.ToValidUTF8(s, "?")
 }
 
 // The form of a sealed message: the version, a nonce, a box.
@@ -143,17 +140,26 @@ const (
 	sealPrefix  = len(sealVersion) + nonceSize
 )
 
-func unseal(key *sharedKey, sealed []byte) ([]byte, error) {
+// unseal opens a payload and reads the token in it.
+func (o *Opener) unseal(key *sharedKey, sealed []byte) (*requestClaims, error) {
 	switch {
 	case len(sealed) > MaxRequest:
 		return nil, messages.RequestUnsealed.Because("it is too large")
 	case len(sealed) <= sealPrefix+secretbox.Overhead || string(sealed[:len(sealVersion)]) != sealVersion:
 		return nil, messages.RequestUnsealed.Because("it is not sealed")
 	}
+	opened, decoded := o.scratch.borrow(), o.scratch.borrow()
+	defer o.scratch.giveBack(opened)
+	defer o.scratch.giveBack(decoded)
 	nonce := [nonceSize]byte(sealed[len(sealVersion):sealPrefix])
-	opened, ok := secretbox.Open(nil, sealed[sealPrefix:], &nonce, (*[32]byte)(key))
+	token, ok := secretbox.Open(*opened, sealed[sealPrefix:], &nonce, (*[32]byte)(key))
 	if !ok {
 		return nil, messages.RequestUnsealed.Because("it cannot be opened with our key")
 	}
-	return opened, nil
+	*opened = token
+	claims, err := readRequest(token, decoded)
+	if err != nil {
+		return nil, messages.RequestForged.Because("%s", err)
+	}
+	return claims, nil
 }

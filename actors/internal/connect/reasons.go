@@ -23,22 +23,22 @@ func KindOf(err error) messages.DecisionKind {
 
 // denialText is what the server writes to its log. It carries the stable reason and
 // the id that explains it, never the detail of the case.
-func denialText(id string, entry messages.Error) string {
+func denialText(id string, entry messages.Error) []byte {
 	return foldASCII(entry.Reason + ": " + entry.Message + " (request " + id + ")")
 }
 
-// foldASCII makes a text printable ASCII of bounded length, so that an answer can
-// always be encoded and never breaks a log line.
-func foldASCII(s string) string {
+// foldASCII makes a text printable ASCII of bounded length, and without what JSON
+// would escape, so that an answer can always be encoded and never breaks a log line.
+func foldASCII(s string) []byte {
 	out := make([]byte, 0, min(len(s), maxDenialText))
 	for _, r := range s {
 		if len(out) == maxDenialText {
 			break
 		}
-		if r < ' ' || r > '~' {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
 			r = '?'
 		}
 		out = append(out, byte(r))
 	}
-	return string(out)
+	return out
 }

@@ -65,7 +65,6 @@ func (st *station) startServer(t *testing.T) {
 	opts, err := server.ProcessConfigFile(trust.ServerConf(st.dir))
 	must(t, err)
 	opts.NoLog, opts.NoSigs, opts.JetStream = true, true, false
-	opts.AuthTimeout = 1
 	st.srv, err = server.NewServer(opts)
 	must(t, err)
 	st.srv.Start()
@@ -448,13 +447,15 @@ func TestTwoResponders(t *testing.T) {
 	st.respond(t, 0)
 	st.respond(t, 1)
 	p, bearer := st.grant(t, "laptop", messages.Allowance{})
-	const connects = 40
+	const clients, each = 4, 5
 	var dialling sync.WaitGroup
-	failed := make(chan error, connects)
-	for range connects {
+	failed := make(chan error, clients*each)
+	for range clients {
 		dialling.Go(func() {
-			if _, err := st.dial(t, p, bearer); err != nil {
-				failed <- err
+			for range each {
+				if _, err := st.dial(t, p, bearer); err != nil {
+					failed <- err
+				}
 			}
 		})
 	}
@@ -463,7 +464,7 @@ func TestTwoResponders(t *testing.T) {
 	for err := range failed {
 		t.Error(err)
 	}
-	if n := st.answers.Load(); n != connects {
-		t.Errorf("%d answers for %d connects", n, connects)
+	if n := st.answers.Load(); n != clients*each {
+		t.Errorf("%d answers for %d connects", n, clients*each)
 	}
 }

@@ -13,22 +13,15 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// claims is what a token says, written as JSON behind what is there already.
-type claims interface {
-	appendClaims(to []byte, issuer string) []byte
-}
-
-// token writes and signs a token in the form that NATS reads. The claims are
-// written by hand, since the library hashes and encodes each set of claims twice.
-func (s *signer) token(c claims) []byte {
-	payload := c.appendClaims(make([]byte, 0, 2048), s.public)
-	encoding := base64.RawURLEncoding
-	size := len(tokenHeader) + 1 + encoding.EncodedLen(len(payload))
-	out := make([]byte, 0, size+1+encoding.EncodedLen(ed25519.SignatureSize))
-	out = append(append(out, tokenHeader...), '.')
-	out = encoding.AppendEncode(out, payload)
-	signature := ed25519.Sign(s.private, out)
-	return encoding.AppendEncode(append(out, '.'), signature)
+// sign appends a token with these claims in the form that NATS reads. The claims
+// are JSON, written by hand, since the library hashes and encodes each set of
+// claims twice and derives the key anew.
+func (s *signer) sign(to, claims []byte) []byte {
+	start := len(to)
+	to = append(append(to, tokenHeader...), '.')
+	to = base64.RawURLEncoding.AppendEncode(to, claims)
+	signature := ed25519.Sign(s.private, to[start:])
+	return base64.RawURLEncoding.AppendEncode(append(to, '.'), signature)
 }
 
 // userToken is the user that a connect is admitted as.
@@ -55,7 +48,8 @@ func (u *userToken) bounded() bool {
 	return true
 }
 
-func (u userToken) appendClaims(to []byte, issuer string) []byte {
+// appendClaims writes the claims of a user.
+func (u *userToken) appendClaims(to []byte, issuer string) []byte {
 	to = append(to, `{"exp":`...)
 	to = strconv.AppendInt(to, u.expires.Unix(), 10)
 	to = appendMember(to, "jti", u.id)
@@ -82,28 +76,21 @@ func (u userToken) appendClaims(to []byte, issuer string) []byte {
 	return append(to, `],"type":"user","version":2}}`...)
 }
 
-// answerToken is the answer to a request: the user, or an error.
-type answerToken struct {
-	request Request
-	account string
-	field   string // jwt or error
-	value   string
-	issued  time.Time
-}
-
-func (a answerToken) appendClaims(to []byte, issuer string) []byte {
-	to = slices.Grow(to, len(a.value)+512)
+// answerClaims writes the claims of an answer to a request: in the field jwt a user,
+// or in the field error a refusal.
+func answerClaims(to []byte, issuer, account string, r *Request, field string, value []byte, issued time.Time) []byte {
 	to = append(to, `{"aud":`...)
-	to = appendString(to, a.request.ServerID)
-	to = appendMember(to, "jti", a.request.ID)
+	to = appendString(to, r.ServerID)
+	to = appendMember(to, "jti", r.ID)
 	to = append(to, `,"iat":`...)
-	to = strconv.AppendInt(to, a.issued.Unix(), 10)
+	to = strconv.AppendInt(to, issued.Unix(), 10)
 	to = appendMember(to, "iss", issuer)
-	to = appendMember(to, "sub", a.request.UserNkey)
+	to = appendMember(to, "sub", r.UserNkey)
 	to = append(to, `,"nats":{"issuer_account":`...)
-	to = appendString(to, a.account)
-	to = appendMember(to, a.field, a.value)
-	return append(to, `,"type":"authorization_response","version":2}}`...)
+	to = appendString(to, account)
+	to = append(append(append(to, `,"`...), field...), `":"`...)
+	to = append(to, value...) // a token or a refusal's text: plain either way
+	return append(to, `","type":"authorization_response","version":2}}`...)
 }
 
 func appendPermission(to []byte, p jwt.Permission) []byte {
