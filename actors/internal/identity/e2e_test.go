@@ -121,7 +121,7 @@ type person struct {
 
 func newPerson(t *testing.T) person {
 	jar, err := cookiejar.New(nil)
-	return person{t, &http.Client{Jar: must(t, jar, err), Timeout: 10 * time.Second,
+	return person{t, &http.Client{Jar: must(t, jar, err), Timeout: time.Minute,
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }

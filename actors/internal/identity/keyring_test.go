@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,8 @@ func TestOpenKeyringRefusals(t *testing.T) {
 		{"unknown state", "main", replace(`"active"`, `"asleep"`), messages.KeyringDamaged},
 		{"none active", "main", replace(`"active"`, `"published"`), messages.KeyringDamaged},
 		{"retired with its private half", "main", replace(`"active"`, `"retired"`), messages.KeyringDamaged},
-		{"active since never", "main", replace(`"activatedAt": 17`, `"activatedAt": 0, "x17": 17`), messages.KeyringDamaged},
+		{"active since never", "main", replace(fmt.Sprintf(`"activatedAt": %d`, noon.Unix()), `"activatedAt": 0`), messages.KeyringDamaged},
+		{"superseded and active", "main", replace(`"supersededAt": 0`, `"supersededAt": 1`), messages.KeyringDamaged},
 		{"a fraction for a time", "main", replace(`"retiredAt": 0`, `"retiredAt": 0.5`), messages.KeyringDamaged},
 		{"no keys", "main", `{"v":1,"space":"main","keys":[]}`, messages.KeyringDamaged},
 		{"too large", "main", text + strings.Repeat(" ", 1<<16), messages.KeyringDamaged},

@@ -20,7 +20,7 @@ func TestRotation(t *testing.T) {
 
 	step := func(stored messages.Secret, err error) *identity.Keyring { return open(t, must(t, stored, err)) }
 	published := step(first.Rotate(noon))
-	activation := noon.Add(identity.KeyCacheLife)
+	activation := noon.Add(300 * time.Second)
 
 	refused := func(what string, want messages.Error, stored messages.Secret, err error) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestRotation(t *testing.T) {
 	refused("retire an unknown key", messages.KeyUnknown, doc, err)
 
 	turned := step(published.Activate(activation))
-	retirement := activation.Add(identity.KeyOverlap)
+	retirement := activation.Add(1200 * time.Second)
 	doc, err = turned.Retire(old, retirement.Add(-time.Second))
 	refused("retire while bearers live", messages.KeyTooEarly, doc, err)
 	doc, err = turned.Retire(turned.Keys()[1].KID, retirement)
