@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/cotal-ai/authplane/actors/internal/grants"
@@ -30,42 +31,53 @@ func (w *Writer) PutGrant(ctx context.Context, ask messages.PutGrant) (messages.
 	if err != nil {
 		return messages.GrantWritten{}, err
 	}
-	err = w.transition(ctx, func(ctx context.Context) error { return w.put(ctx, grant, value) })
+	putting := &putting{grant: grant, value: value}
+	err = w.transition(ctx, func(ctx context.Context) error { return putting.attempt(ctx, w) })
 	if err != nil {
 		return messages.GrantWritten{}, err
 	}
 	return written(grant, secret), nil
 }
 
-// put is one attempt. The head is read but not pinned: it can come to life again
-// only under a live grant, and the grant is pinned.
-func (w *Writer) put(ctx context.Context, grant messages.Grant, value []byte) error {
-	before, err := w.grantOf(ctx, grant.Principal)
-	if err != nil {
+// putting is one grant across its attempts.
+type putting struct {
+	grant     messages.Grant
+	value     []byte
+	overtaken bool
+}
+
+// attempt reads the head but does not pin it: a head can come to life again only
+// under a live grant, and the grant is pinned.
+func (p *putting) attempt(ctx context.Context, w *Writer) error {
+	before, err := w.grantOf(ctx, p.grant.Principal)
+	switch {
+	case err != nil:
 		return err
-	}
-	if before.found && before.UID == grant.UID {
+	case before.found && before.UID == p.grant.UID:
 		return nil // ours, of an attempt whose answer was lost
-	}
-	if before.live() {
+	case p.overtaken:
+		// Another's grant: it came before ours, or after ours was revoked again.
+		return messages.OutcomeUnknown
+	case before.live():
 		return messages.GrantStands
 	}
-	head, err := w.headOf(ctx, grant.Principal)
+	head, err := w.headOf(ctx, p.grant.Principal)
 	if err != nil {
 		return err
 	}
 	if !head.over() {
 		return messages.IncarnationStanding
 	}
-	batch := Batch{Writes: []Write{Replace(before.row, value)}, Witness: before.row.Key}
-	if grant.Kind == messages.Managed {
-		touched, err := w.attenuate(ctx, grant)
+	batch := Batch{Writes: []Write{Replace(before.row, p.value)}, Witness: before.row.Key}
+	if p.grant.Kind == messages.Managed {
+		touched, err := w.attenuate(ctx, p.grant)
 		if err != nil {
 			return err
 		}
 		batch.Writes = append(batch.Writes, touched...)
 	}
 	_, err = w.store.Apply(ctx, batch)
+	p.overtaken = p.overtaken || errors.Is(err, ErrOvertaken)
 	return err
 }
 

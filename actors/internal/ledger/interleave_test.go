@@ -1,0 +1,203 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/memory"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+)
+
+func fixedClock() time.Time { return someTime }
+
+// thenRandom gives what is given, and then draws.
+func thenRandom(given []string) func() string {
+	return func() string {
+		if len(given) == 0 {
+			return names.NewUID()
+		}
+		next := given[0]
+		given = given[1:]
+		return next
+	}
+}
+
+// turnstile holds every call of a backend until it is let through. Each operation
+// comes through an entrance of its own.
+type turnstile struct {
+	backend ledger.Backend
+	mu      sync.Mutex
+	waiting []visitor
+}
+
+// visitor is one call that waits.
+type visitor struct {
+	entrance int
+	turn     chan struct{}
+}
+
+// admit lets one of those through who wait, and reports whether there was one. They
+// stand in the order of their entrances, whoever came first.
+func (s *turnstile) admit(choice int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return false
+	}
+	slices.SortStableFunc(s.waiting, func(a, b visitor) int { return a.entrance - b.entrance })
+	i := choice % len(s.waiting)
+	close(s.waiting[i].turn)
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return true
+}
+
+// entrance is the backend as one operation reaches it.
+type entrance struct {
+	*turnstile
+	number int
+}
+
+func (e entrance) pass() {
+	v := visitor{entrance: e.number, turn: make(chan struct{})}
+	e.mu.Lock()
+	e.waiting = append(e.waiting, v)
+	e.mu.Unlock()
+	<-v.turn
+}
+
+func (e entrance) Get(ctx context.Context, key string) (ledger.Row, bool, error) {
+	e.pass()
+	return e.backend.Get(ctx, key)
+}
+
+func (e entrance) List(ctx context.Context, filter string) ([]string, error) {
+	e.pass()
+	return e.backend.List(ctx, filter)
+}
+
+func (e entrance) Send(ctx context.Context, b ledger.Batch) (uint64, error) {
+	e.pass()
+	return e.backend.Send(ctx, b)
+}
+
+func (e entrance) Sync(ctx context.Context) error {
+	e.pass()
+	return e.backend.Sync(ctx)
+}
+
+// run is one experiment: operations before, operations at once, who goes next at
+// each point, and what each write meets.
+type run struct {
+	before, atOnce []op
+	schedule       []int
+	fates          []fate
+}
+
+// experiment performs r and says what cannot be explained; nothing is well.
+func (r run) experiment(t *testing.T) (complaint error) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := memory.New()
+		for _, o := range r.before {
+			if _, err := o.perform(t.Context(), backend); err != nil {
+				complaint = fmt.Errorf("before: %v: %w", o, err)
+				return
+			}
+		}
+		start, err := found(t.Context(), backend)
+		if err != nil {
+			complaint = err
+			return
+		}
+		told, err := r.interleave(t, backend)
+		if err != nil {
+			complaint = err
+			return
+		}
+		end, err := found(t.Context(), backend)
+		switch {
+		case err != nil:
+			complaint = err
+		case !explained(start, r.atOnce, told, end):
+			complaint = fmt.Errorf("no order explains it:\nfrom %+v\nops  %v\ntold %v\nto   %+v", start, r.atOnce, told, end)
+		default:
+			complaint = ledger.CheckInvariants(t.Context(), backend)
+		}
+	})
+	return complaint
+}
+
+// interleave performs the operations at once, letting them through call by call.
+func (r run) interleave(t *testing.T, backend ledger.Backend) ([]string, error) {
+	gate := &turnstile{backend: &flaky{Backend: backend, plan: script(r.fates...)}}
+	told, failed := make([]string, len(r.atOnce)), make([]error, len(r.atOnce))
+	var running sync.WaitGroup
+	for i, o := range r.atOnce {
+		running.Go(func() { told[i], failed[i] = o.perform(t.Context(), entrance{gate, i}) })
+	}
+	done := make(chan struct{})
+	go func() { running.Wait(); close(done) }()
+	for turn := 0; ; turn++ {
+		synctest.Wait()
+		select {
+		case <-done:
+			return told, errors.Join(failed...)
+		default:
+		}
+		choice := 0
+		if turn < len(r.schedule) {
+			choice = r.schedule[turn]
+		}
+		if !gate.admit(choice) {
+			time.Sleep(time.Millisecond) // they pause; in the bubble this takes no time
+		}
+	}
+}
+
+func name(letter string, n int) string { return strings.Repeat(letter, 25) + fmt.Sprint(n) }
+
+// draw makes an experiment. The incarnations are those that its puts give.
+func draw(t *rapid.T) run {
+	uids := []string{name("u", 0), name("u", 1), name("u", 2)}
+	operation := func(n int) op {
+		o := op{kind: rapid.SampledFrom([]string{"put", "edit", "revoke", "enrol", "enrol"}).Draw(t, "kind"), root: name("r", n)}
+		switch o.kind {
+		case "put":
+			o.uid = name("u", n)
+		case "enrol":
+			o.uid = rapid.SampledFrom(uids).Draw(t, "uid")
+		case "edit":
+			o.revision = rapid.Uint64Range(1, 3).Draw(t, "revision")
+		}
+		return o
+	}
+	r := run{before: []op{{kind: "put", uid: uids[0]}}}
+	for n := range rapid.IntRange(0, 3).Draw(t, "before") {
+		r.before = append(r.before, operation(n+1))
+	}
+	for n := range rapid.IntRange(2, 4).Draw(t, "at once") {
+		r.atOnce = append(r.atOnce, operation(n+1+len(r.before)))
+	}
+	r.schedule = rapid.SliceOfN(rapid.IntRange(0, 5), 0, 60).Draw(t, "schedule")
+	r.fates = rapid.SliceOfN(rapid.SampledFrom(append([]fate{answered, answered}, survived...)), 0, 8).Draw(t, "fates")
+	return r
+}
+
+// TestWritersInterleaved puts several writers on one principal, in any order of
+// their single reads and writes, with any fate of these.
+func TestWritersInterleaved(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		if err := draw(rt).experiment(t); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
