@@ -14,7 +14,8 @@ import (
 type AccountKey struct {
 	// Account is the account's public identity.
 	Account string
-	// Signing is the seed of one of its signing keys, never of its identity.
+	// Signing is the seed of one of its signing keys. That of its identity is
+	// refused: it has no place in a running service.
 	Signing messages.Secret
 }
 
@@ -24,15 +25,15 @@ type Answerer struct {
 	scratch    scratch
 }
 
-// NewAnswerer makes an answerer that signs answers for AUTH and users for DATA. The
-// two must differ: a user in AUTH could answer connects itself, and the server
-// would let it in.
+// NewAnswerer makes an answerer for servers in operator mode. It signs answers for
+// AUTH and users for DATA. The two must differ: a user in AUTH could answer
+// connects itself, and the server would let it in.
 func NewAnswerer(auth, data AccountKey) (*Answerer, error) {
-	a, err := newSigner(auth)
+	a, err := newAccountSigner(auth)
 	if err != nil {
 		return nil, fmt.Errorf("the signing key of AUTH: %w", err)
 	}
-	d, err := newSigner(data)
+	d, err := newAccountSigner(data)
 	if err != nil {
 		return nil, fmt.Errorf("the signing key of DATA: %w", err)
 	}
@@ -42,6 +43,24 @@ func NewAnswerer(auth, data AccountKey) (*Answerer, error) {
 	return &Answerer{auth: a, data: d}, nil
 }
 
+// NewConfiguredAnswerer makes an answerer for servers whose own configuration holds
+// the accounts and an auth_callout block. There the one issuer of that block signs
+// both users and answers, and accounts go by their names in the configuration:
+// authAccount is the block's own, dataAccount the one that principals are placed in.
+func NewConfiguredAnswerer(issuer messages.Secret, authAccount, dataAccount string) (*Answerer, error) {
+	if authAccount == "" || dataAccount == "" || authAccount == dataAccount {
+		return nil, messages.Malformed.Because("the callout's account and that of the principals must be two")
+	}
+	auth, err := newSigner(issuer)
+	if err != nil {
+		return nil, fmt.Errorf("the issuer of the callout: %w", err)
+	}
+	auth.account, auth.named = authAccount, true
+	data := *auth
+	data.account = dataAccount
+	return &Answerer{auth: auth, data: &data}, nil
+}
+
 // Admit answers a request with the user it asked for: subject is the key the server
 // made up, the name is `<owner>-<actor>`, and the account is DATA. The result is
 // sealed for the server that asked.
@@ -49,7 +68,7 @@ func (a *Answerer) Admit(r Request, adm Admission, now time.Time) ([]byte, error
 	user := a.scratch.borrow()
 	defer a.scratch.giveBack(user)
 	err := a.mint(user, &userToken{
-		id: r.ID, subject: r.UserNkey, account: a.data.account, principal: adm.Principal, uid: adm.UID,
+		id: r.ID, subject: r.UserNkey, account: a.data.account, named: a.data.named, principal: adm.Principal, uid: adm.UID,
 		permissions: adm.Permissions, issued: now, expires: adm.Expires,
 	})
 	if err != nil {
@@ -75,7 +94,7 @@ func (a *Answerer) answer(r *Request, field string, value []byte, now time.Time)
 	claims, token := a.scratch.borrow(), a.scratch.borrow()
 	defer a.scratch.giveBack(claims)
 	defer a.scratch.giveBack(token)
-	*claims = answerClaims(*claims, a.auth.public, a.auth.account, r, field, value, now)
+	*claims = answerClaims(*claims, a.auth, r, field, value, now)
 	*token = a.auth.sign(*token, *claims)
 	return r.shared.seal(*token), nil
 }
@@ -103,15 +122,28 @@ func (a *Answerer) mint(into *[]byte, u *userToken) error {
 // signer signs for an account.
 type signer struct {
 	account string
+	named   bool // the account is a name in the server's configuration
 	public  string
 	private ed25519.PrivateKey
 }
 
-func newSigner(k AccountKey) (*signer, error) {
+func newAccountSigner(k AccountKey) (*signer, error) {
 	if !nkeys.IsValidPublicAccountKey(k.Account) {
 		return nil, messages.Malformed.Because("the account is not an account's public key")
 	}
-	kind, raw, err := nkeys.DecodeSeed([]byte(k.Signing.Reveal()))
+	s, err := newSigner(k.Signing)
+	if err != nil {
+		return nil, err
+	}
+	if s.public == k.Account {
+		return nil, messages.Malformed.Because("the seed is that of the account's identity")
+	}
+	s.account = k.Account
+	return s, nil
+}
+
+func newSigner(seed messages.Secret) (*signer, error) {
+	kind, raw, err := nkeys.DecodeSeed([]byte(seed.Reveal()))
 	if err != nil || kind != nkeys.PrefixByteAccount || len(raw) != ed25519.SeedSize {
 		return nil, messages.Malformed.Because("not an account's seed")
 	}
@@ -120,5 +152,5 @@ func newSigner(k AccountKey) (*signer, error) {
 	if err != nil {
 		return nil, messages.Malformed.Because("not an account's seed")
 	}
-	return &signer{account: k.Account, public: string(public), private: private}, nil
+	return &signer{public: string(public), private: private}, nil
 }

@@ -79,11 +79,33 @@ func TestNewAnswererRefusals(t *testing.T) {
 		"no key":               {auth, {Account: data.Account}},
 		"a user's key":         {auth, {Account: data.Account, Signing: messages.NewSecret(string(seed))}},
 		"no account":           {{Signing: auth.Signing}, data},
+		"an identity's seed":   {auth, {Account: public(t, data.Signing), Signing: data.Signing}},
 		"a seed as an account": {auth, {Account: string(seed), Signing: data.Signing}},
 	} {
 		if _, err := NewAnswerer(pair[0], pair[1]); !errors.Is(err, messages.Malformed) {
 			t.Errorf("%s: got %v, want %v", what, err, messages.Malformed)
 		}
+	}
+}
+
+func public(t *testing.T, seed messages.Secret) string {
+	t.Helper()
+	s, err := newSigner(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.public
+}
+
+func TestNewConfiguredAnswererRefusals(t *testing.T) {
+	issuer := accountKey(t).Signing
+	for what, names := range map[string][2]string{"one account": {"A", "A"}, "no callout's account": {"", "D"}, "no principals' account": {"A", ""}} {
+		if _, err := NewConfiguredAnswerer(issuer, names[0], names[1]); !errors.Is(err, messages.Malformed) {
+			t.Errorf("%s: got %v, want %v", what, err, messages.Malformed)
+		}
+	}
+	if _, err := NewConfiguredAnswerer(messages.Secret{}, "A", "D"); !errors.Is(err, messages.Malformed) {
+		t.Errorf("no issuer: got %v", err)
 	}
 }
 

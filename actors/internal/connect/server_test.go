@@ -64,23 +64,34 @@ func (st *station) startServer(t *testing.T) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(trust.ServerConf(st.dir))
 	must(t, err)
-	opts.NoLog, opts.NoSigs, opts.JetStream = true, true, false
-	st.srv, err = server.NewServer(opts)
+	opts.JetStream = false // nothing here keeps anything
+	st.srv = startServer(t, opts)
+}
+
+func startServer(t *testing.T, opts *server.Options) *server.Server {
+	t.Helper()
+	opts.NoLog, opts.NoSigs = true, true
+	srv, err := server.NewServer(opts)
 	must(t, err)
-	st.srv.Start()
+	srv.Start()
 	t.Cleanup(func() {
-		st.srv.Shutdown()
-		st.srv.WaitForShutdown()
+		srv.Shutdown()
+		srv.WaitForShutdown()
 	})
-	if !st.srv.ReadyForConnections(patience) {
+	if !srv.ReadyForConnections(patience) {
 		t.Fatal("the server does not start")
 	}
+	return srv
 }
 
 // respond answers connects until the test ends: one connection, a queue, two workers.
 func (st *station) respond(t *testing.T, callout int) {
 	t.Helper()
-	nc := st.dialCallout(t, callout)
+	st.respondOn(t, st.dialCallout(t, callout))
+}
+
+func (st *station) respondOn(t *testing.T, nc *nats.Conn) {
+	t.Helper()
 	queue := connect.NewQueue(connect.QueueConfig[*nats.Msg]{})
 	_, err := nc.QueueSubscribe("$SYS.REQ.USER.AUTH", "callout", queue.Put)
 	must(t, err)
@@ -188,10 +199,13 @@ type client struct {
 func (st *station) dial(t *testing.T, p messages.Principal, bearer string) (*client, error) {
 	t.Helper()
 	c := &client{complaints: make(chan error, 64), closed: make(chan struct{})}
-	nc, err := nats.Connect(st.srv.ClientURL(), nats.UserCredentials(trust.SentinelCreds(st.dir)), nats.Token(bearer),
-		nats.CustomInboxPrefix(p.InboxPrefix()), nats.NoReconnect(), nats.Timeout(patience),
+	options := []nats.Option{nats.Token(bearer)}
+	if st.dir != "" {
+		options = append(options, nats.UserCredentials(trust.SentinelCreds(st.dir)))
+	}
+	nc, err := nats.Connect(st.srv.ClientURL(), append(options, nats.CustomInboxPrefix(p.InboxPrefix()), nats.NoReconnect(), nats.Timeout(patience),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.complaints <- err }),
-		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }))
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }))...)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type userToken struct {
 	id          string
 	subject     string
 	account     string
+	named       bool // the account is a name in the server's configuration
 	principal   messages.Principal
 	uid         string
 	permissions jwt.Permissions
@@ -58,6 +59,9 @@ func (u *userToken) appendClaims(to []byte, issuer string) []byte {
 	to = appendMember(to, "iss", issuer)
 	to = appendMember(to, "name", u.principal.Name())
 	to = appendMember(to, "sub", u.subject)
+	if u.named {
+		to = appendMember(to, "aud", u.account)
+	}
 	to = append(to, `,"nats":{"pub":`...)
 	to = appendPermission(to, u.permissions.Pub)
 	to = append(to, `,"sub":`...)
@@ -70,7 +74,9 @@ func (u *userToken) appendClaims(to []byte, issuer string) []byte {
 		to = append(to, '}')
 	}
 	to = append(to, `,"subs":-1,"data":-1,"payload":-1`...)
-	to = appendMember(to, "issuer_account", u.account)
+	if !u.named {
+		to = appendMember(to, "issuer_account", u.account)
+	}
 	to = append(to, `,"tags":[`...)
 	to = appendString(to, "uid:"+u.uid)
 	return append(to, `],"type":"user","version":2}}`...)
@@ -78,19 +84,21 @@ func (u *userToken) appendClaims(to []byte, issuer string) []byte {
 
 // answerClaims writes the claims of an answer to a request: in the field jwt a user,
 // or in the field error a refusal.
-func answerClaims(to []byte, issuer, account string, r *Request, field string, value []byte, issued time.Time) []byte {
+func answerClaims(to []byte, s *signer, r *Request, field string, value []byte, issued time.Time) []byte {
 	to = append(to, `{"aud":`...)
 	to = appendString(to, r.ServerID)
 	to = appendMember(to, "jti", r.ID)
 	to = append(to, `,"iat":`...)
 	to = strconv.AppendInt(to, issued.Unix(), 10)
-	to = appendMember(to, "iss", issuer)
+	to = appendMember(to, "iss", s.public)
 	to = appendMember(to, "sub", r.UserNkey)
-	to = append(to, `,"nats":{"issuer_account":`...)
-	to = appendString(to, account)
-	to = append(append(append(to, `,"`...), field...), `":"`...)
+	to = append(append(append(to, `,"nats":{"`...), field...), `":"`...)
 	to = append(to, value...) // a token or a refusal's text: plain either way
-	return append(to, `","type":"authorization_response","version":2}}`...)
+	to = append(to, '"')
+	if !s.named {
+		to = appendMember(to, "issuer_account", s.account)
+	}
+	return append(to, `,"type":"authorization_response","version":2}}`...)
 }
 
 func appendPermission(to []byte, p jwt.Permission) []byte {
