@@ -1,0 +1,120 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// Beginning is what a new configuration says.
+type Beginning struct {
+	Space   string
+	NATSURL string
+	// Issuer of the identity provider; empty leaves machines only.
+	Issuer string
+	// Replicas as in space.Config.
+	Replicas int
+	// SecretsDir and SentinelCreds lie beside the file, or are absolute.
+	SecretsDir    string
+	SentinelCreds string
+}
+
+// layout writes every value in quotes that YAML and JSON share.
+const layout = `# What authplane serve does. Relative paths are relative to this file.
+space: {{q .Space}}
+nats_url: {{q .NATSURL}}
+
+# Belongs to one process; another one needs a directory of its own (--state-dir).
+state_dir: state
+# Read only, and may be shared. Without this line $CREDENTIALS_DIRECTORY is read.
+secrets_dir: {{q .SecretsDir}}
+# What clients connect with, besides their token. It opens nothing.
+sentinel_creds: {{q .SentinelCreds}}
+
+# Copies of the authority's records that the servers keep: 1, 3 or 5. It cannot be
+# changed once they are made.
+replicas: {{.Replicas}}
+{{if .Issuer}}
+idp:
+  issuer: {{q .Issuer}}
+{{else}}
+# Without an identity provider only machines log in.
+# idp:
+#   issuer: https://id.example.com
+#   audience: {{.Space}}
+{{end}}
+# The face that people and machines outside reach; shut unless it is named.
+# public:
+#   listen: 0.0.0.0:7443
+#   url: https://auth.example.com
+#   cert_file: tls/cert.pem
+#   key_file: tls/key.pem
+`
+
+// Check lists what is wrong with a beginning, as Load would with its file in dir.
+func (b Beginning) Check(dir string) error {
+	body, err := b.render()
+	if err != nil {
+		return err
+	}
+	_, err = parse("the configuration", dir, body, Overrides{})
+	return err
+}
+
+// Create writes the configuration to a file that must not be there yet.
+func (b Beginning) Create(path string) error {
+	body, err := b.render()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return messages.ConfigStands.Because("%s", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	_, err = file.Write(body)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return errors.Join(fmt.Errorf("write the configuration: %w", err), os.Remove(path))
+	}
+	return nil
+}
+
+func (b Beginning) render() ([]byte, error) {
+	page, err := template.New("authplane.yaml").Funcs(template.FuncMap{"q": quote}).Parse(layout)
+	if err != nil {
+		return nil, err
+	}
+	var body strings.Builder
+	if err := page.Execute(&body, b); err != nil {
+		return nil, fmt.Errorf("write the configuration: %w", err)
+	}
+	return []byte(body.String()), nil
+}
+
+// quote writes a text so that YAML reads it back as it is. A text that cannot be
+// written on one line of printable characters is refused.
+func quote(text string) (string, error) {
+	for _, r := range text {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return "", messages.Malformed.Because("%q holds characters that do not belong there", text)
+		}
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`, nil
+}
+
+// Beside names a path as a file in dir would: relative where it lies below.
+func Beside(dir, path string) string {
+	relative, err := filepath.Rel(dir, path)
+	if err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+		return path
+	}
+	return relative
+}

@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+func TestWhatIsCreatedIsRead(t *testing.T) {
+	for _, issuer := range []string{"", "https://id.example.com/tenant"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "authplane.yaml")
+		b := Beginning{Space: "acme", NATSURL: "nats://127.0.0.1:4222", Issuer: issuer, Replicas: 3,
+			SecretsDir: "secrets", SentinelCreds: "sentinel.creds"}
+		if err := b.Check(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Create(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(path, Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := got.Space
+		if c.Space != "acme" || c.NATSURL != b.NATSURL || c.Replicas != 3 || c.StateDir != filepath.Join(dir, "state") ||
+			c.SecretsDir != filepath.Join(dir, "secrets") || c.SentinelCreds != filepath.Join(dir, "sentinel.creds") {
+			t.Errorf("got %+v", c)
+		}
+		if (c.Provider != nil) != (issuer != "") || issuer != "" && c.Provider.Issuer != issuer {
+			t.Errorf("issuer %q became %+v", issuer, c.Provider)
+		}
+		if err := b.Create(path); !errors.Is(err, messages.ConfigStands) {
+			t.Errorf("a second time: %v", err)
+		}
+	}
+}
+
+func TestWhatCannotBeReadIsNotCreated(t *testing.T) {
+	good := Beginning{Space: "acme", NATSURL: "nats://127.0.0.1:4222", Replicas: 1, SecretsDir: "s", SentinelCreds: "c"}
+	for name, spoil := range map[string]func(*Beginning){
+		"space":     func(b *Beginning) { b.Space = "Not A Space" },
+		"issuer":    func(b *Beginning) { b.Issuer = "ftp://id.example.com" },
+		"replicas":  func(b *Beginning) { b.Replicas = 2 },
+		"injection": func(b *Beginning) { b.NATSURL = "nats://a\nlisten: x" },
+	} {
+		b := good
+		spoil(&b)
+		if err := b.Check(t.TempDir()); !errors.Is(err, messages.Malformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzQuote(f *testing.F) {
+	f.Add(`a "b" \c`)
+	f.Add("é: #\u2028")
+	f.Fuzz(func(t *testing.T, text string) {
+		b := Beginning{Space: "acme", NATSURL: text, Replicas: 1, SecretsDir: "s", SentinelCreds: "c"}
+		path := filepath.Join(t.TempDir(), "f")
+		if err := b.Create(path); err != nil {
+			if _, err := os.Stat(path); err == nil {
+				t.Error("refused, and yet there is a file")
+			}
+			return
+		}
+		got, err := Load(path, Overrides{})
+		if text != "" && (err != nil || got.Space.NATSURL != text) {
+			t.Errorf("%q became %q, %v", text, got.Space.NATSURL, err)
+		}
+	})
+}
+
+func TestBeside(t *testing.T) {
+	for path, want := range map[string]string{"/srv/a/secrets": "secrets", "/srv/b": "/srv/b", "/srv/ab": "/srv/ab", "/srv/a/..x": "..x"} {
+		if got := Beside("/srv/a", path); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package settings
+
+// file is the shape of authplane.yaml. Every key is optional here; which ones a
+// space needs is for space.Config.Validate to say. Relative paths are relative to
+// the file.
+type file struct {
+	Space    string `yaml:"space"`
+	NATSURL  string `yaml:"nats_url"`
+	StateDir string `yaml:"state_dir"`
+	// SecretsDir may be left out where $CREDENTIALS_DIRECTORY is set.
+	SecretsDir    string      `yaml:"secrets_dir"`
+	SentinelCreds string      `yaml:"sentinel_creds"`
+	IDP           *idpFile    `yaml:"idp"`
+	Listen        string      `yaml:"listen"`
+	Public        *publicFile `yaml:"public"`
+	Replicas      int         `yaml:"replicas"`
+	Responders    int         `yaml:"responders"`
+	Servers       []string    `yaml:"servers"`
+	Log           Log         `yaml:"log"`
+}
+
+type idpFile struct {
+	Issuer     string   `yaml:"issuer"`
+	Audience   string   `yaml:"audience"`
+	Algorithms []string `yaml:"algorithms"`
+	JWKSURL    string   `yaml:"jwks_url"`
+	// JWKSFile pins the keys themselves; nothing is fetched then.
+	JWKSFile string `yaml:"jwks_file"`
+}
+
+type publicFile struct {
+	Listen        string `yaml:"listen"`
+	URL           string `yaml:"url"`
+	CertFile      string `yaml:"cert_file"`
+	KeyFile       string `yaml:"key_file"`
+	ClientNATSURL string `yaml:"client_nats_url"`
+}
+
+// Log says how the service logs.
+type Log struct {
+	// Level is debug, info (default), warn or error.
+	Level string `yaml:"level"`
+	// Format is text or json; empty is text on a terminal and json elsewhere.
+	Format string `yaml:"format"`
+}
+
+func (l Log) problems() []problem {
+	var found []problem
+	switch l.Level {
+	case "", "debug", "info", "warn", "error":
+	default:
+		found = append(found, problem{key: "log.level", text: "must be debug, info, warn or error"})
+	}
+	switch l.Format {
+	case "", "text", "json":
+	default:
+		found = append(found, problem{key: "log.format", text: "must be text or json"})
+	}
+	return found
+}

@@ -1,0 +1,182 @@
+package settings
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+const whole = `
+space: acme
+nats_url: nats://127.0.0.1:4222
+state_dir: state
+secrets_dir: /etc/authplane/secrets
+sentinel_creds: sentinel.creds
+idp:
+  issuer: https://id.example.com
+  audience: authplane
+  algorithms: [EdDSA, ES256]
+  jwks_url: https://id.example.com/keys
+listen: 127.0.0.1:7070
+public:
+  listen: 0.0.0.0:7443
+  url: https://auth.example.com
+  cert_file: tls/cert.pem
+  key_file: tls/key.pem
+  client_nats_url: tls://nats.example.com:4222
+replicas: 3
+responders: 4
+servers: [NABC]
+log:
+  level: debug
+  format: json
+`
+
+func TestEveryKeyIsRead(t *testing.T) {
+	got, err := parse("authplane.yaml", "/srv/acme", []byte(whole), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.Space
+	for name, pair := range map[string][2]any{
+		"space":           {c.Space, "acme"},
+		"nats_url":        {c.NATSURL, "nats://127.0.0.1:4222"},
+		"state_dir":       {c.StateDir, "/srv/acme/state"},
+		"secrets_dir":     {c.SecretsDir, "/etc/authplane/secrets"},
+		"sentinel_creds":  {c.SentinelCreds, "/srv/acme/sentinel.creds"},
+		"idp.issuer":      {c.Provider.Issuer, "https://id.example.com"},
+		"idp.audience":    {c.Provider.Audience, "authplane"},
+		"idp.algorithms":  {strings.Join(c.Provider.Algorithms, " "), "EdDSA ES256"},
+		"idp.jwks_url":    {c.Provider.JWKSURL, "https://id.example.com/keys"},
+		"listen":          {c.Listen, "127.0.0.1:7070"},
+		"public.listen":   {c.Public.Listen, "0.0.0.0:7443"},
+		"public.url":      {c.Public.URL, "https://auth.example.com"},
+		"cert_file":       {c.Public.CertFile, "/srv/acme/tls/cert.pem"},
+		"key_file":        {c.Public.KeyFile, "/srv/acme/tls/key.pem"},
+		"client_nats_url": {c.Public.ClientNATSURL, "tls://nats.example.com:4222"},
+		"replicas":        {c.Replicas, 3},
+		"responders":      {c.Responders, 4},
+		"servers":         {strings.Join(c.Servers, " "), "NABC"},
+		"log.level":       {got.Log.Level, "debug"},
+		"log.format":      {got.Log.Format, "json"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: got %v, want %v", name, pair[0], pair[1])
+		}
+	}
+}
+
+const least = "space: acme\nnats_url: nats://127.0.0.1:4222\nstate_dir: state\n"
+
+func TestOverrides(t *testing.T) {
+	got, err := parse("f", "/srv", []byte(least), Overrides{StateDir: "/run/x", CredentialsDir: "/run/credentials/u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Space.StateDir != "/run/x" || got.Space.SecretsDir != "/run/credentials/u" {
+		t.Errorf("got state %q, secrets %q", got.Space.StateDir, got.Space.SecretsDir)
+	}
+	got, err = parse("f", "/srv", []byte(least+"secrets_dir: mine\n"), Overrides{CredentialsDir: "/run/credentials/u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Space.SecretsDir != "/srv/mine" {
+		t.Errorf("secrets_dir of the file gave way to the environment: %q", got.Space.SecretsDir)
+	}
+}
+
+func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
+	const good = least + "secrets_dir: secrets\n" // four lines
+	tests := []struct {
+		name, body string
+		want       []string
+	}{
+		{"unknown key", good + "nats_urls: x\n", []string{"line 5: nats_urls: is not a setting"}},
+		{"misspelled key", good + "Sentinel-Creds: x\n", []string{"line 5: Sentinel-Creds: is not a setting; it is spelled sentinel_creds"}},
+		{"unknown nested key", good + "idp:\n  issuer: https://a.example\n  secret: x\n", []string{"line 7: idp.secret: is not a setting"}},
+		{"number for text", good + "listen: 80\n", []string{"line 5: listen: must be text; put it in quotes"}},
+		{"mapping for text", good + "listen: {a: b}\n", []string{"line 5: listen: must be text"}},
+		{"text for number", good + "replicas: three\n", []string{"line 5: replicas: must be a whole number"}},
+		{"fraction", good + "replicas: 1.5\n", []string{"line 5: replicas: must be a whole number"}},
+		{"text for list", good + "servers: NABC\n", []string{"line 5: servers: must be a list"}},
+		{"number in list", good + "servers: [1]\n", []string{"line 5: servers: must be text; put it in quotes"}},
+		{"text for mapping", good + "idp: https://a.example\n", []string{"line 5: idp: must be a mapping"}},
+		{"no value", good + "idp:\n", []string{"line 5: idp: has no value"}},
+		{"twice", good + "space: other\n", []string{"line 5: space: stands twice, first on line 1"}},
+		{"two documents", good + "---\nspace: b\n", []string{"must be one YAML document"}},
+		{"not a mapping", "- a\n", []string{"line 1: must be a mapping"}},
+		{"no YAML", "space: [\n", []string{"line"}},
+		{"empty", "", []string{"space: ", "nats_url: is missing", "state_dir: is missing"}},
+		{"meaning", good + "replicas: 2\n", []string{"line 5: replicas: 2 is none of 1, 3, 5"}},
+		{"log", good + "log: {level: loud, format: xml}\n", []string{"log.level: must be", "log.format: must be"}},
+		{"missing key set", good + "idp:\n  issuer: https://a.example\n  jwks_file: nowhere.json\n", []string{"line 7: idp.jwks_file: "}},
+		{"all at once", "spice: acme\nreplicas: x\nresponders: 9\n", []string{
+			"line 1: spice: is not a setting", "line 2: replicas: must be", "line 3: responders: 9 is not",
+			"nats_url: is missing", "state_dir: is missing",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parse("authplane.yaml", t.TempDir(), []byte(test.body), Overrides{})
+			if !errors.Is(err, messages.Malformed) {
+				t.Fatalf("got %v, want a malformed file", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAWrongTypeIsNotAlsoMissing(t *testing.T) {
+	_, err := parse("f", "/srv", []byte("space: acme\nnats_url: [a]\nstate_dir: s\nsecrets_dir: x\n"), Overrides{})
+	if err == nil || strings.Contains(err.Error(), "missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoadReadsRelativeToTheFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "keys.json"), []byte(`{"keys":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "authplane.yaml")
+	body := least + "secrets_dir: secrets\nidp:\n  issuer: https://a.example\n  jwks_file: keys.json\n"
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(dir))
+	got, err := Load(filepath.Join(filepath.Base(dir), "authplane.yaml"), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got.Space.Provider.JWKS) != `{"keys":[]}` {
+		t.Errorf("key set: %q", got.Space.Provider.JWKS)
+	}
+	if !filepath.IsAbs(got.Space.SecretsDir) {
+		t.Errorf("secrets_dir %q is not absolute", got.Space.SecretsDir)
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml"), Overrides{}); !errors.Is(err, messages.Malformed) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add(least)
+	f.Add("a: &a [*a]\n")
+	f.Add("<<: {space: x}\n")
+	f.Add("space: !!binary aGk=\n? [a]\n: b\n")
+	f.Fuzz(func(t *testing.T, body string) {
+		_, err := parse("f", t.TempDir(), []byte(body), Overrides{})
+		if err != nil && !errors.Is(err, messages.Malformed) {
+			t.Errorf("an error without an entry: %v", err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package settings
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// problem is one thing that is wrong with a file.
+type problem struct {
+	// line is 0 where the trouble is that something is not there.
+	line int
+	// key is dotted, `idp.issuer`; empty for the file as a whole.
+	key  string
+	text string
+}
+
+func (p problem) String() string {
+	text := p.text
+	if p.key != "" {
+		text = p.key + ": " + text
+	}
+	if p.line > 0 {
+		text = fmt.Sprintf("line %d: %s", p.line, text)
+	}
+	return text
+}
+
+// refuse makes one error of all problems, in the order of their lines.
+func refuse(path string, found []problem) error {
+	if len(found) == 0 {
+		return nil
+	}
+	sort.SliceStable(found, func(i, j int) bool { return found[i].line < found[j].line })
+	lines := make([]string, len(found))
+	for i, p := range found {
+		lines[i] = "\n  " + p.String()
+	}
+	return messages.Malformed.Because("%s%s", path, strings.Join(lines, ""))
+}
+
+// meaningProblems takes the error of space.Config.Validate apart: one problem for
+// each `key: text`, joined by semicolons.
+func meaningProblems(err error) []problem {
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimPrefix(messages.PublicText(err), messages.Describe(err).Message+": ")
+	var found []problem
+	for part := range strings.SplitSeq(text, "; ") {
+		key, rest, ok := strings.Cut(part, ": ")
+		if !ok || strings.ContainsAny(key, " ") {
+			key, rest = "", part
+		}
+		found = append(found, problem{key: key, text: rest})
+	}
+	return found
+}
