@@ -70,10 +70,10 @@ func (c *Client) Send(ctx context.Context, method, path string, body any) (json.
 // DevelopmentToken asks the development identity provider for an id token of the
 // subject. Any other provider refuses.
 func (c *Client) DevelopmentToken(ctx context.Context, subject string) (messages.Secret, error) {
-	if c.record.IDPIssuer == "" {
+	if c.record.ProviderIssuer == "" {
 		return messages.Secret{}, messages.ProviderUnreachable.Because("the service has no identity provider")
 	}
-	address := strings.TrimSuffix(c.record.IDPIssuer, "/") + "/dev/token"
+	address := strings.TrimSuffix(c.record.ProviderIssuer, "/") + "/dev/token"
 	answer, err := c.call(ctx, http.MethodPost, address, map[string]string{"sub": subject}, messages.Secret{})
 	if err != nil {
 		return messages.Secret{}, fmt.Errorf("ask the development identity provider: %w", err)
@@ -82,7 +82,7 @@ func (c *Client) DevelopmentToken(ctx context.Context, subject string) (messages
 		IDToken string `json:"id_token"`
 	}
 	if err := json.Unmarshal(answer, &token); err != nil || token.IDToken == "" {
-		return messages.Secret{}, fmt.Errorf("%s is not a development identity provider; use --id-token-file", c.record.IDPIssuer)
+		return messages.Secret{}, fmt.Errorf("%s is not a development identity provider; use --id-token-file", c.record.ProviderIssuer)
 	}
 	return messages.NewSecret(token.IDToken), nil
 }

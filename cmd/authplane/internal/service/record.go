@@ -16,8 +16,9 @@ import (
 const RecordFile = "service.json"
 
 // Record is what a service that is ready says of itself: on the first line of its
-// output, and in its state directory for commands to find it by. It holds no
-// secret, only the path of the file that does.
+// output, and in its state directory for commands to find it by, from where it is
+// gone once the service has closed. It holds no secret, only the path of the file
+// that does.
 type Record struct {
 	Space   string `json:"space"`
 	NATSURL string `json:"nats_url"`
@@ -27,39 +28,10 @@ type Record struct {
 	PublicURL      string `json:"public_url"`
 	CapabilityFile string `json:"capability_file"`
 	SentinelCreds  string `json:"sentinel_creds"`
-	// IDPIssuer is empty where only machines log in.
-	IDPIssuer string `json:"idp_issuer"`
-	StateDir  string `json:"state_dir"`
-	PID       int    `json:"pid"`
-}
-
-// Write leaves the record in its state directory, readable by the owner alone. A
-// reader sees the former record or this one, never a part.
-func (r Record) Write() error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("write the service record: %w", err)
-	}
-	if err := WritePrivate(filepath.Join(r.StateDir, RecordFile), append(body, '\n')); err != nil {
-		return fmt.Errorf("write the service record: %w", err)
-	}
-	return nil
-}
-
-// Remove takes the record away, unless another process has put its own there.
-func (r Record) Remove() error {
-	path := filepath.Join(r.StateDir, RecordFile)
-	found, err := readRecord(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil && found.PID != r.PID {
-		return nil
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the service record: %w", err)
-	}
-	return nil
+	// ProviderIssuer is empty where only machines log in.
+	ProviderIssuer string `json:"idp_issuer"`
+	StateDir       string `json:"state_dir"`
+	PID            int    `json:"pid"`
 }
 
 // Find returns the record of the service that runs from one of the directories,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,27 +12,50 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-func TestARecordIsFoundAndTakenAway(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	record := Record{Space: "acme", URL: "http://127.0.0.1:1", StateDir: second, PID: os.Getpid()}
-	if err := record.Write(); err != nil {
+// leave writes a record as a service does.
+func leave(t *testing.T, r Record) {
+	t.Helper()
+	body, err := json.Marshal(r)
+	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(second, RecordFile))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%v, %v", info, err)
+	if err := WritePrivate(filepath.Join(r.StateDir, RecordFile), body); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func TestARecordIsFound(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	if _, err := Find(first, second); !errors.Is(err, messages.ServiceAway) {
+		t.Errorf("found nothing: %v", err)
+	}
+	record := Record{Space: "acme", URL: "http://127.0.0.1:1", StateDir: second, PID: os.Getpid()}
+	leave(t, record)
 	if found, err := Find(first, second); err != nil || found != record {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if err := record.Remove(); err != nil {
-		t.Fatal(err)
+}
+
+func TestWritePrivate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	for _, body := range []string{"one", "two"} {
+		if err := WritePrivate(path, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%v, %v", info, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != body {
+			t.Errorf("got %q, %v", got, err)
+		}
 	}
-	if _, err := Find(first, second); !errors.Is(err, messages.ServiceAway) {
-		t.Errorf("after removal: %v", err)
+	if err := WritePrivate(filepath.Join(path, "below"), nil); err == nil {
+		t.Error("wrote below a file")
 	}
-	if err := record.Remove(); err != nil {
-		t.Errorf("removing twice: %v", err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left %v, %v", entries, err)
 	}
 }
 
@@ -42,32 +66,15 @@ func TestARecordOfADeadProcessIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := Record{StateDir: dir, PID: child.Process.Pid}
-	if err := stale.Write(); err != nil {
-		t.Fatal(err)
-	}
+	leave(t, stale)
 	_, err := Find(dir)
 	if !errors.Is(err, messages.ServiceAway) || !strings.Contains(err.Error(), "stale") {
 		t.Errorf("got %v", err)
 	}
 	live := Record{StateDir: other, PID: os.Getpid()}
-	if err := live.Write(); err != nil {
-		t.Fatal(err)
-	}
+	leave(t, live)
 	if found, err := Find(dir, other); err != nil || found != live {
 		t.Errorf("a stale record hides a live one: %+v, %v", found, err)
-	}
-}
-
-func TestAnothersRecordStays(t *testing.T) {
-	dir := t.TempDir()
-	if err := (Record{StateDir: dir, PID: os.Getppid()}).Write(); err != nil {
-		t.Fatal(err)
-	}
-	if err := (Record{StateDir: dir, PID: os.Getpid()}).Remove(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, RecordFile)); err != nil {
-		t.Errorf("the record of another process was removed: %v", err)
 	}
 }
 
