@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// grantFlags is what `grant` was told.
+type grantFlags struct {
+	sub, owner, actor         string
+	scope, publish, subscribe []string
+	serve                     bool
+	role, label               string
+	managed                   bool
+	parent                    string
+	edit, rotate              bool
+	revision                  uint64
+	// given reports whether a flag stands on the command line.
+	given func(name string) bool
+}
+
+func (a *app) grantCommand() *cobra.Command {
+	var flags grantFlags
+	cmd := &cobra.Command{
+		Use: "grant [owner/actor]", GroupID: groupWho, Args: cobra.MaximumNArgs(1),
+		Short: "Grant a principal, or change what it may do",
+		Long: "Grants a principal: a person's (--sub as the identity provider names them, or\n" +
+			"--owner) or, with --managed, a machine's, whose secret is printed this once.\n" +
+			"What is not named is not granted.\n\n" +
+			"With --edit it changes a grant that stands; flags left out keep what they were,\n" +
+			"and a list is emptied by giving it \"\".",
+		Example: "  authplane grant --sub alice --actor laptop --publish 'chat.>' --subscribe 'chat.>'\n" +
+			"  authplane grant --managed --parent u_abc.laptop --owner u_abc --actor robot --publish chat.robot\n" +
+			"  authplane grant --edit u_abc/laptop --publish ''",
+		RunE: doing(func(ctx context.Context, args []string) error {
+			if len(args) == 1 {
+				p, err := parsePrincipal(args[0])
+				if err != nil {
+					return err
+				}
+				if flags.owner+flags.actor+flags.sub != "" {
+					return usage("name the principal once: as owner/actor or with --owner, --sub and --actor")
+				}
+				flags.owner, flags.actor = p.Owner, p.Actor
+			}
+			if err := flags.check(); err != nil {
+				return err
+			}
+			return a.grant(ctx, flags)
+		}),
+	}
+	flags.define(cmd.Flags())
+	return cmd
+}
+
+func (f *grantFlags) define(set *pflag.FlagSet) {
+	f.given = set.Changed
+	set.StringVar(&f.sub, "sub", "", "the `subject` as the identity provider names it")
+	set.StringVar(&f.owner, "owner", "", "the `owner`, instead of --sub")
+	set.StringVar(&f.actor, "actor", "", "the `actor`, one of the owner's")
+	set.StringSliceVar(&f.scope, "scope", nil, "`capabilities`, by comma or repeated")
+	set.StringSliceVar(&f.publish, "publish", nil, "subject `patterns` it may publish to")
+	set.StringSliceVar(&f.subscribe, "subscribe", nil, "subject `patterns` it may subscribe to")
+	set.BoolVar(&f.serve, "serve", false, "it may reply to requests")
+	set.StringVar(&f.role, "role", "", "the permission `profile`")
+	set.StringVar(&f.label, "label", "", "free `text` for listings")
+	set.BoolVar(&f.managed, "managed", false, "a machine's grant, within its parent's")
+	set.StringVar(&f.parent, "parent", "", "the `owner/actor` whose grant bounds a managed one")
+	set.BoolVar(&f.edit, "edit", false, "change a grant that stands")
+	set.Uint64Var(&f.revision, "revision", 0, "with --edit: the revision `N` it must have; the current one if left out")
+	set.BoolVar(&f.rotate, "rotate-secret", false, "with --edit: give a machine a new secret")
+}
+
+func (f *grantFlags) check() error {
+	switch {
+	case f.actor == "":
+		return usage("--actor is missing")
+	case (f.sub == "") == (f.owner == ""):
+		return usage("give --sub or --owner, exactly one of them")
+	case f.edit && f.owner == "":
+		return usage("--edit needs the owner, as `authplane grants` lists it")
+	case f.edit && (f.managed || f.parent != ""):
+		return usage("--edit changes neither the kind nor the parent of a grant")
+	case !f.edit && (f.given("revision") || f.rotate):
+		return usage("--revision and --rotate-secret go with --edit")
+	case f.managed != (f.parent != ""):
+		return usage("--managed and --parent go together")
+	}
+	return nil
+}
+
+// written is the service's answer to every change of a grant.
+type written struct {
+	Owner      string `json:"owner"`
+	Actor      string `json:"actor"`
+	UID        string `json:"uid"`
+	Revision   uint64 `json:"revision"`
+	ActorToken string `json:"actor_token"`
+}
+
+func (a *app) grant(ctx context.Context, flags grantFlags) error {
+	client, err := a.reach()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if flags.edit {
+		return a.editGrant(ctx, client, flags)
+	}
+	body, err := flags.newGrant()
+	if err != nil {
+		return err
+	}
+	return a.change(ctx, client, http.MethodPost, "/v1/grants", body)
+}
+
+// newGrant is the body of a grant that is not there yet.
+func (f *grantFlags) newGrant() (map[string]any, error) {
+	body := map[string]any{
+		"actor": f.actor, "scope": given(f.scope), "publish": given(f.publish),
+		"subscribe": given(f.subscribe), "serve": f.serve,
+	}
+	for name, value := range map[string]string{"sub": f.sub, "owner": f.owner, "role": f.role, "label": f.label} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	if f.managed {
+		parent, err := parsePrincipal(f.parent)
+		if err != nil {
+			return nil, err
+		}
+		body["kind"], body["parent"] = messages.Managed, parent.String()
+	}
+	return body, nil
+}
+
+// editGrant sends the whole grant back, changed only where a flag says so. The
+// revision keeps it from undoing somebody else's change.
+func (a *app) editGrant(ctx context.Context, client *service.Client, f grantFlags) error {
+	path := grantPath(messages.Principal{Owner: f.owner, Actor: f.actor})
+	answer, err := client.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	var now grantView
+	if err := decode(answer, &now); err != nil {
+		return err
+	}
+	body := map[string]any{
+		"revision": now.Revision, "scope": now.Scope, "publish": now.Publish, "subscribe": now.Subscribe,
+		"serve": now.Serve, "role": now.Role, "label": now.Label,
+	}
+	for name, value := range map[string]any{
+		"revision": f.revision, "scope": given(f.scope), "publish": given(f.publish), "subscribe": given(f.subscribe),
+		"serve": f.serve, "role": f.role, "label": f.label,
+	} {
+		if f.given(name) {
+			body[name] = value
+		}
+	}
+	if f.rotate {
+		body["rotate_secret"] = true
+	}
+	return a.change(ctx, client, http.MethodPut, path, body)
+}
+
+// change sends one change of a grant and shows what came of it.
+func (a *app) change(ctx context.Context, client *service.Client, method, path string, body any) error {
+	answer, err := client.Send(ctx, method, path, body)
+	if err != nil || a.json {
+		return a.pass(answer, err)
+	}
+	var w written
+	if err := decode(answer, &w); err != nil {
+		return err
+	}
+	if w.ActorToken != "" {
+		a.say("the actor token is shown this once; whoever holds it is this machine")
+	}
+	return pairs(a.out,
+		[2]string{"principal", slashed(messages.Principal{Owner: w.Owner, Actor: w.Actor})},
+		[2]string{"uid", w.UID},
+		[2]string{"revision", number(w.Revision)},
+		[2]string{"actor_token", w.ActorToken},
+	)
+}
+
+// given is a list without its empty entries, so that "" empties it; never null.
+func given(list []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "" })
+	if kept == nil {
+		return []string{}
+	}
+	return kept
+}

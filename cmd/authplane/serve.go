@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/spf13/cobra"
+
+	"github.com/cotal-ai/authplane/actors/space"
+	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
+	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var (
+		config string
+		state  string
+		faults bool
+	)
+	cmd := &cobra.Command{
+		Use: "serve --config file", GroupID: groupRun, Args: cobra.NoArgs,
+		Short: "Serve a space beside a NATS server that runs",
+		Long: "Serves a space until it is told to end. It waits for a broker that is away, and\n" +
+			"goes on without an identity provider that is. SIGTERM closes it in order, a\n" +
+			"second one hurries; past the deadline it exits 1 and says what is left.",
+		RunE: doing(func(ctx context.Context, _ []string) error {
+			if config == "" {
+				return usage("--config is missing")
+			}
+			return a.serve(ctx, config, state, faults)
+		}),
+	}
+	cmd.Flags().StringVar(&config, "config", "", "the `file` that init wrote")
+	cmd.Flags().StringVar(&state, "state-dir", "", "the state `directory` of this process, instead of the file's")
+	cmd.Flags().BoolVar(&faults, "fault-injection", false, "let actors be killed over the loopback face")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, config, state string, faults bool) error {
+	state, err := absolute(state)
+	if err != nil {
+		return err
+	}
+	found, err := settings.Load(config, settings.Overrides{
+		StateDir: state, CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY"),
+	})
+	if err != nil {
+		return err
+	}
+	found.Space.FaultInjection = faults
+	found.Space.Logger = newLogger(a.err, found.Log)
+	start := func(ctx context.Context) (running, error) {
+		found.Space.Logger.Info("starting", "space", found.Space.Space, "nats_url", found.Space.NATSURL)
+		return startSpace(ctx, found.Space)
+	}
+	return a.keep(ctx, start, a.welcomeServe)
+}
+
+func (a *app) welcomeServe(record service.Record) error {
+	return pairs(a.out,
+		[2]string{"space", record.Space + " is served"},
+		[2]string{"broker", record.NATSURL},
+		[2]string{"loopback", record.URL},
+		[2]string{"public", record.PublicURL},
+		[2]string{"state", record.StateDir},
+	)
+}
+
+// served is one space in an actor system of its own.
+type served struct {
+	*space.Handle
+	system *actor.ActorSystem
+}
+
+// startSpace opens a space in an actor system of its own.
+func startSpace(ctx context.Context, config space.Config) (*served, error) {
+	system := newSystem()
+	handle, err := space.Start(ctx, system, config)
+	if err != nil {
+		system.Shutdown()
+		return nil, err
+	}
+	return &served{Handle: handle, system: system}, nil
+}
+
+// Record is what is told about the space.
+func (s *served) Record() service.Record { return service.Record(s.Service()) }
+
+// Close closes the space and then, if nothing is left of it, its actor system.
+func (s *served) Close(ctx context.Context) error {
+	err := s.Handle.Close(ctx)
+	select {
+	case <-s.Closed():
+		s.system.Shutdown()
+	default:
+	}
+	return err
+}
+
+// newSystem makes an actor system that logs nothing: the library prints the
+// contents of messages, and what matters is in the supervisor's own events.
+func newSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler)
+	}))
+}
+
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
+}
