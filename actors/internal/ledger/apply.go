@@ -95,11 +95,13 @@ func (s *Store) Apply(ctx context.Context, b Batch) (uint64, error) {
 		case errors.Is(err, ErrUnknown):
 			doubt = true
 		case errors.Is(err, ErrLost), errors.Is(err, ErrContended):
-			moved, readErr := s.moved(ctx, b)
-			if readErr == nil && moved {
+			if s.gone(ctx, b, err) {
 				last, err := s.settle(ctx, b, doubt)
-				if !errors.Is(err, messages.BrokerAway) {
+				switch {
+				case err == nil, errors.Is(err, ErrLost):
 					return last, err
+				case !errors.Is(err, messages.BrokerAway):
+					return 0, given(doubt, err)
 				}
 			}
 		case !errors.Is(err, ErrNotApplied):
@@ -118,6 +120,18 @@ func given(doubt bool, err error) error {
 		return messages.OutcomeUnknown.From(err)
 	}
 	return err
+}
+
+// gone reports whether b can never land any more, after it was refused with why. If
+// the stream called it lost and the pins seem to hold, one of the two answers came
+// from a leader that lags: the pins are read again under a proved one. A failed read
+// leaves it open.
+func (s *Store) gone(ctx context.Context, b Batch, why error) bool {
+	moved, err := s.moved(ctx, b)
+	if err == nil && !moved && errors.Is(why, ErrLost) && s.backend.Sync(ctx) == nil {
+		moved, err = s.moved(ctx, b)
+	}
+	return err == nil && moved
 }
 
 // moved reports whether some pin of b is past. A revision only grows, so a yes is

@@ -47,10 +47,6 @@ func (e *edit) attempt(ctx context.Context, w *Writer) error {
 	if err != nil {
 		return err
 	}
-	if before.found && before.witness == e.witness {
-		e.result = before.Grant // ours, of an attempt whose answer was lost
-		return nil
-	}
 	if err := e.refusal(before); err != nil {
 		return err
 	}

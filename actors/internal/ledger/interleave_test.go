@@ -16,6 +16,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/memory"
 	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
 )
 
 func fixedClock() time.Time { return someTime }
@@ -139,10 +140,21 @@ func (r run) experiment(t *testing.T) (complaint error) {
 // interleave performs the operations at once, letting them through call by call.
 func (r run) interleave(t *testing.T, backend ledger.Backend) ([]string, error) {
 	gate := &turnstile{backend: &flaky{Backend: backend, plan: script(r.fates...)}}
-	told, failed := make([]string, len(r.atOnce)), make([]error, len(r.atOnce))
+	told := make([]string, len(r.atOnce))
+	failed := letThrough(gate, r.schedule, len(r.atOnce), func(i int) (err error) {
+		told[i], err = r.atOnce[i].perform(t.Context(), entrance{gate, i})
+		return err
+	})
+	return told, errors.Join(failed...)
+}
+
+// letThrough does n things at once, and lets their calls through as scheduled,
+// whenever all of them wait.
+func letThrough(gate *turnstile, schedule []int, n int, do func(i int) error) []error {
+	outcomes := make([]error, n)
 	var running sync.WaitGroup
-	for i, o := range r.atOnce {
-		running.Go(func() { told[i], failed[i] = o.perform(t.Context(), entrance{gate, i}) })
+	for i := range n {
+		running.Go(func() { outcomes[i] = do(i) })
 	}
 	done := make(chan struct{})
 	go func() { running.Wait(); close(done) }()
@@ -150,12 +162,12 @@ func (r run) interleave(t *testing.T, backend ledger.Backend) ([]string, error) 
 		synctest.Wait()
 		select {
 		case <-done:
-			return told, errors.Join(failed...)
+			return outcomes
 		default:
 		}
 		choice := 0
-		if turn < len(r.schedule) {
-			choice = r.schedule[turn]
+		if turn < len(schedule) {
+			choice = schedule[turn]
 		}
 		if !gate.admit(choice) {
 			time.Sleep(time.Millisecond) // they pause; in the bubble this takes no time
@@ -200,4 +212,53 @@ func TestWritersInterleaved(t *testing.T) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// TestNoChildOutlivesItsParent grants and edits a machine while its parent is
+// revoked, call by call in any order: once all have answered, none may be live.
+func TestNoChildOutlivesItsParent(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		schedule := rapid.SliceOfN(rapid.IntRange(0, 5), 0, 80).Draw(rt, "schedule")
+		fates := rapid.SliceOfN(rapid.SampledFrom(append([]fate{answered, answered}, survived...)), 0, 6).Draw(rt, "fates")
+		if err := orphan(t, schedule, fates); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func orphan(t *testing.T, schedule []int, fates []fate) (complaint error) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, backend: memory.New(), clock: someTime}
+		w.put("p", "")
+		w.put("m", "p")
+		calls := []func(*ledger.Writer) error{
+			func(writer *ledger.Writer) error {
+				_, err := writer.RevokeGrant(t.Context(), messages.RevokeGrant{Principal: principal("p"), By: "x"})
+				return err
+			},
+			func(writer *ledger.Writer) error {
+				_, err := writer.PutGrant(t.Context(), put("n", "m"))
+				return err
+			},
+			func(writer *ledger.Writer) error {
+				_, err := writer.EditGrant(t.Context(), messages.EditGrant{Principal: principal("m"), Revision: 1, By: "x"})
+				return err
+			},
+		}
+		gate := &turnstile{backend: &flaky{Backend: w.backend, plan: script(fates...)}}
+		told := letThrough(gate, schedule, len(calls), func(i int) error {
+			return calls[i](ledger.NewWriter(ledger.NewStore(entrance{gate, i}, steady), ledger.Options{Instance: "i", Now: fixedClock}))
+		})
+		if told[0] != nil {
+			complaint = told[0]
+			return
+		}
+		for _, actor := range []string{"p", "m", "n"} {
+			if grant := w.authority(actor).Grant; grant.State == messages.GrantLive {
+				complaint = fmt.Errorf("%s is live, told %v", actor, told)
+			}
+		}
+		complaint = errors.Join(complaint, ledger.CheckInvariants(t.Context(), w.backend))
+	})
+	return complaint
 }

@@ -37,15 +37,9 @@ type grantFields struct {
 	State     string   `json:"state"`
 	By        string   `json:"by"`
 	At        int64    `json:"at"` // ms since 1970
-	// W is drawn anew by each edit, so that a writer whose answer was lost knows
-	// his own write from another's.
+	// W is drawn anew by each edit, so that no two writes of a grant are the same
+	// bytes: a writer whose answer was lost knows his own from another's.
 	W string `json:"w"`
-}
-
-// grantRow is a grant and the witness of who wrote it last.
-type grantRow struct {
-	messages.Grant
-	witness string
 }
 
 // EncodeGrant writes a grant with the witness of this write. It refuses one that
@@ -67,17 +61,12 @@ func EncodeGrant(g messages.Grant, witness string) ([]byte, error) {
 
 // DecodeGrant reads a grant, or says messages.RowCorrupt.
 func DecodeGrant(row Row) (messages.Grant, error) {
-	g, err := decodeGrant(row)
-	return g.Grant, err
-}
-
-func decodeGrant(row Row) (grantRow, error) {
 	var f grantFields
 	if err := decode(row, &f); err != nil {
-		return grantRow{}, err
+		return messages.Grant{}, err
 	}
 	if why := f.fault(); why != "" {
-		return grantRow{}, corrupt(row.Key, why)
+		return messages.Grant{}, corrupt(row.Key, why)
 	}
 	g := messages.Grant{Principal: messages.Principal{Owner: f.Owner, Actor: f.Actor}, Kind: messages.GrantKind(f.Kind),
 		UID: f.UID, Revision: f.Revision,
@@ -87,9 +76,9 @@ func decodeGrant(row Row) (grantRow, error) {
 		g.Parent, _ = names.ParsePrincipal(f.Parent) // fault has checked it
 	}
 	if GrantKey(g.Principal) != row.Key {
-		return grantRow{}, corrupt(row.Key, "names another key")
+		return messages.Grant{}, corrupt(row.Key, "names another key")
 	}
-	return grantRow{Grant: g, witness: f.W}, nil
+	return g, nil
 }
 
 // fault says which rule the fields break; empty is none. Whether the patterns are

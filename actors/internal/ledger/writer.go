@@ -83,7 +83,7 @@ func (w *Writer) transition(ctx context.Context, step func(context.Context) erro
 
 // standing is a grant as a transition found it.
 type standing struct {
-	grantRow
+	messages.Grant
 	row   Row
 	found bool
 }
@@ -93,8 +93,8 @@ func (w *Writer) grantOf(ctx context.Context, p messages.Principal) (standing, e
 	if err != nil || !found {
 		return standing{row: Row{Key: GrantKey(p)}}, err
 	}
-	grant, err := decodeGrant(row)
-	return standing{grantRow: grant, row: row, found: true}, err
+	grant, err := DecodeGrant(row)
+	return standing{Grant: grant, row: row, found: true}, err
 }
 
 func (s standing) live() bool { return s.found && s.State == messages.GrantLive }

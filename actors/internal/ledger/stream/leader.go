@@ -56,6 +56,9 @@ type LeaderReader struct {
 	beater client // the same connection, with a beat's patience
 	cfg    ReaderConfig
 	shared shared
+	// life counts the lives of the connection: what was proved in one is void in the
+	// next. The library counts before it speaks to the new server.
+	life func() uint64
 
 	mu     sync.Mutex
 	proof  proof
@@ -87,6 +90,7 @@ func NewLeaderReader(conn *nats.Conn, cfg ReaderConfig) *LeaderReader {
 	beater := client{conn: conn, cfg: cfg.Config}
 	beater.cfg.Timeout = beatReach
 	return &LeaderReader{client: client{conn: conn, cfg: cfg.Config}, beater: beater, cfg: cfg, unsaid: true,
+		life:  func() uint64 { return conn.Stats().Reconnects },
 		proof: proof{err: errIdle}, beat: proof{err: errIdle}}
 }
 
@@ -162,10 +166,6 @@ func (r *LeaderReader) guarded(ask func() error) error {
 	}
 	return nil
 }
-
-// life counts the lives of the connection: what was proved in one is void in the
-// next. The library counts before it speaks to the new server.
-func (r *LeaderReader) life() uint64 { return r.client.conn.Stats().Reconnects }
 
 // usable says until when an answer to a read that begins now may be relied on.
 func (r *LeaderReader) usable(began time.Time, life uint64) (until time.Time, err error) {
