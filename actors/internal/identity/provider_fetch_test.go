@@ -381,7 +381,8 @@ func TestProviderRefreshHoldsUpNobodyElse(t *testing.T) {
 	}
 	select {
 	case <-done:
-		t.Error("it waited for the one who refreshes")
+		close(release)
+		t.Fatal("it waited for the one who refreshes")
 	default:
 	}
 	close(release)
