@@ -45,7 +45,8 @@ func (a *app) keep(ctx context.Context, start starter, welcome func(service.Reco
 	case err != nil:
 		return err
 	}
-	attendant := life.Attendant{Signals: signals, Manager: manager, Well: answers(kept)}
+	attendant := life.Attendant{Signals: signals, Manager: manager, Well: answers(kept),
+		Closing: func() { a.say("closing; a further signal hurries") }}
 	if asked {
 		attendant.Signals = askedAlready(signals)
 	}

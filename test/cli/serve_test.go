@@ -88,8 +88,8 @@ func TestServe(t *testing.T) {
 	broker.wait()
 }
 
-// Past its deadline a close that cannot finish exits 1 and says what is left; a
-// second signal brings the deadline near.
+// A close that cannot finish, here since the broker no longer answers, exits 1 past
+// its deadline and says what is left; a second signal brings the deadline near.
 func TestASecondSignalHurries(t *testing.T) {
 	dir, address := t.TempDir(), freeAddress(t)
 	var m made
@@ -101,6 +101,7 @@ func TestASecondSignalHurries(t *testing.T) {
 	defer broker.signal(syscall.SIGCONT)
 	began := time.Now()
 	p.signal(syscall.SIGTERM)
+	p.await("closing")
 	p.signal(syscall.SIGTERM)
 	code, rest := p.wait()
 	if took := time.Since(began); took > 20*time.Second {
@@ -113,11 +114,8 @@ func TestASecondSignalHurries(t *testing.T) {
 	if err := json.Unmarshal([]byte(rest[0]), &e); err != nil {
 		t.Fatal(err)
 	}
-	if (code == 0) != e.Closed || code > 1 {
+	if code != 1 || e.Closed || len(e.Errors) == 0 || len(e.Connections) == 0 {
 		t.Errorf("exit %d and %s", code, rest[0])
-	}
-	if !e.Closed && len(e.Errors) == 0 {
-		t.Error("it does not say what is left")
 	}
 }
 

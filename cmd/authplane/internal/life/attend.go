@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/cotal-ai/authplane/supervisor"
 )
 
 // Defaults of an Attendant.
@@ -45,6 +47,8 @@ type Attendant struct {
 	// Well is asked before every sign of life to the manager; it returns false, or
 	// hangs, when the service is beyond help.
 	Well func() bool
+	// Closing is called once, when the close begins; may be nil.
+	Closing func()
 	// Grace and Hurry stand in for the constants where they are not zero.
 	Grace, Hurry time.Duration
 }
@@ -65,6 +69,9 @@ func (a Attendant) Attend(service Service) Ending {
 	a.Manager.Ready()
 	cause := a.watch(service)
 	a.Manager.Stopping()
+	if a.Closing != nil {
+		a.Closing()
+	}
 	stop := a.Manager.Extend()
 	defer stop()
 
@@ -131,21 +138,34 @@ func lastWord(result <-chan error) error {
 }
 
 // closeWhole repeats a close that failed while something of the service is left,
-// for as long as there is time.
+// for as long as there is time. What a retry makes good is forgotten; a terminal
+// refusal, which is reported once and never made good, is not.
 func closeWhole(ctx context.Context, service Service) error {
+	var lasting error
 	for {
 		err := service.Close(ctx)
 		if isClosed(service) {
-			return err
+			return errors.Join(lasting, err)
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("close: %w", ErrLate), err)
+			return errors.Join(fmt.Errorf("close: %w", ErrLate), lasting, err)
 		case <-service.Closed():
-			return err
+			return errors.Join(lasting, err)
 		case <-time.After(retryPause):
+			lasting = errors.Join(lasting, terminal(err))
 		}
 	}
+}
+
+func terminal(err error) error {
+	var refused []error
+	for _, failed := range supervisor.Leaves(err) {
+		if supervisor.IsTerminal(failed) {
+			refused = append(refused, failed)
+		}
+	}
+	return errors.Join(refused...)
 }
 
 func isClosed(service Service) bool {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/cotal-ai/authplane/supervisor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,6 +115,26 @@ func TestACloseThatFailedHalfwayIsTriedAgain(t *testing.T) {
 	ending := Attendant{Signals: signals(1), Manager: newRecorder().manager(0)}.Attend(d)
 	if ending.Err != nil || !ending.Closed || d.attempts != 3 {
 		t.Errorf("got %+v after %d attempts", ending, d.attempts)
+	}
+}
+
+func TestATerminalRefusalOutlivesTheRetry(t *testing.T) {
+	refused := errors.New("refused for good")
+	passing := errors.New("broker away")
+	var d *double
+	d = newDouble(func(_ context.Context, attempt int) error {
+		if attempt == 1 {
+			return &supervisor.Failures{List: []error{
+				&supervisor.Failure{Path: "claim", Cause: supervisor.Terminal(refused)},
+				&supervisor.Failure{Path: "reader", Cause: passing},
+			}}
+		}
+		close(d.closed)
+		return nil
+	})
+	ending := Attendant{Signals: signals(1), Manager: newRecorder().manager(0)}.Attend(d)
+	if !errors.Is(ending.Err, refused) || errors.Is(ending.Err, passing) || !ending.Closed {
+		t.Errorf("got %+v", ending)
 	}
 }
 

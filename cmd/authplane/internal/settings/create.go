@@ -40,21 +40,40 @@ sentinel_creds: {{q .SentinelCreds}}
 # Copies of the authority's records that the servers keep: 1, 3 or 5. It cannot be
 # changed once they are made.
 replicas: {{.Replicas}}
-{{if .Issuer}}
+
+# Where people log in. Without it only machines do.
+{{with .Issuer -}}
 idp:
-  issuer: {{q .Issuer}}
-{{else}}
-# Without an identity provider only machines log in.
+  issuer: {{q .}}
+{{- else -}}
 # idp:
 #   issuer: https://id.example.com
+{{- end}}
 #   audience: {{.Space}}
-{{end}}
+#   algorithms: [EdDSA, ES256, RS256]
+#   jwks_url: https://id.example.com/keys
+#   jwks_file: keys.json
+
+# The face that operators and their tools reach; loopback, and any free port.
+# listen: 127.0.0.1:7070
+
 # The face that people and machines outside reach; shut unless it is named.
 # public:
 #   listen: 0.0.0.0:7443
 #   url: https://auth.example.com
 #   cert_file: tls/cert.pem
 #   key_file: tls/key.pem
+#   client_nats_url: tls://nats.example.com:4222
+
+# Connections that answer connects, 2 to 4.
+# responders: 2
+
+# Public keys of the servers whose connects are answered; every server if left out.
+# servers: [NABC]
+
+# log:
+#   level: info
+#   format: json
 `
 
 // Check lists what is wrong with a beginning, as Load would with its file in dir.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/cotal-ai/authplane/messages"
@@ -37,6 +39,44 @@ func TestWhatIsCreatedIsRead(t *testing.T) {
 			t.Errorf("a second time: %v", err)
 		}
 	}
+}
+
+// Every setting stands in the file, most of them as a comment; and every comment that
+// is a setting would be read.
+func TestEverySettingIsShown(t *testing.T) {
+	for _, issuer := range []string{"", "https://id.example.com"} {
+		b := Beginning{Space: "acme", NATSURL: "nats://127.0.0.1:4222", Issuer: issuer, Replicas: 1, SecretsDir: "s", SentinelCreds: "c"}
+		body, err := b.render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := regexp.MustCompile(`(?m)^# ( *[a-z_]+:)`).ReplaceAllString(string(body), "$1")
+		s := shape{lines: map[string]int{}}
+		s.read([]byte(shown), new(file))
+		if len(s.problems) > 0 {
+			t.Errorf("%v in\n%s", s.problems, shown)
+		}
+		for _, key := range keysOf("", reflect.TypeFor[file]()) {
+			if s.lines[key] == 0 {
+				t.Errorf("%s is not shown", key)
+			}
+		}
+	}
+}
+
+func keysOf(prefix string, structure reflect.Type) []string {
+	if structure.Kind() == reflect.Pointer {
+		structure = structure.Elem()
+	}
+	if structure.Kind() != reflect.Struct {
+		return nil
+	}
+	var keys []string
+	for i := range structure.NumField() {
+		key := prefix + structure.Field(i).Tag.Get("yaml")
+		keys = append(append(keys, key), keysOf(key+".", structure.Field(i).Type)...)
+	}
+	return keys
 }
 
 func TestWhatCannotBeReadIsNotCreated(t *testing.T) {
