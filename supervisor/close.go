@@ -53,7 +53,6 @@ func (g *group) beginClose(ctx context.Context) (done bool, err error) {
 		return len(g.leftovers()) == 0, nil
 	}
 	g.phase = groupClosing
-	g.suspended = true
 	for _, k := range g.kids {
 		k.taken = true
 	}

@@ -107,6 +107,7 @@ func (g *group) reset(generation uint64) {
 	g.generation, g.phase, g.busy = generation, groupOpening, true
 	g.request, g.healing, g.failure, g.fences = request{}, nil, nil, record{}
 	g.collapsing = nil
+	g.suspend(false) // by a fence that did not come to its end
 	for _, k := range g.kids {
 		k.up, k.taken, k.finished, k.record, k.notBefore = 0, false, false, record{}, time.Time{}
 	}

@@ -91,6 +91,9 @@ func (g *group) interrupt(cause error) {
 
 // poke makes the lane look at what there is to do. It needs the lock.
 func (g *group) poke() {
+	if g.seat != nil && g.phase == groupOpen {
+		g.seat.set(StateRestarting)
+	}
 	if g.busy {
 		g.interrupt(errRegroup)
 		return

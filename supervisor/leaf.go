@@ -230,19 +230,19 @@ func (lf *leaf) lifeGone(l *Life) {
 	l.mu.Lock()
 	label, cause := l.label, l.cause
 	l.mu.Unlock()
+	lf.seat.settle(failure)
+	if l.orderly {
+		lf.seat.tree.emit(Closed{Origin: lf.seat.tree.origin(lf.seat.path, l.generation), Err: cause})
+	}
 	lf.mu.Lock()
+	defer lf.mu.Unlock()
 	if label != "" {
 		lf.called = label
 	}
 	if lf.said == l.generation {
 		unsaid = nil
 	}
-	lf.now, lf.unsaid = nil, unsaid
-	lf.mu.Unlock()
-	lf.seat.settle(failure)
-	if l.orderly {
-		lf.seat.tree.emit(Closed{Origin: lf.seat.tree.origin(lf.seat.path, l.generation), Err: cause})
-	}
+	lf.now, lf.unsaid = nil, unsaid // from here on the next life may begin
 }
 
 // failure is why the life is over, as an error of its leaf; nil after an orderly end.

@@ -11,7 +11,7 @@ const (
 	StateDraining     State = "draining"
 	StateClosing      State = "closing"
 	StateClosed       State = "closed"
-	StateRestarting   State = "restarting" // dead, and will be opened again
+	StateRestarting   State = "restarting" // dead, and will be opened again; a group: regroups, or a fence heals
 	StateFailed       State = "failed"     // dead, and will not
 	StateStillRunning State = "still-running"
 )
