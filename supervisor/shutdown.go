@@ -19,8 +19,14 @@ type closeFlight struct {
 //
 // When everything has closed, Close waits for what custody still lists, and reports
 // what of it has not ended by the deadline.
+//
+// While Start runs only the end of its context calls it off: Close is ErrNotApplicable.
 func (t *Tree) Close(ctx context.Context) error {
 	t.mu.Lock()
+	if !t.open {
+		t.mu.Unlock()
+		return refusal(t.top.path, ErrNotApplicable)
+	}
 	f, mine := t.flight, false
 	if f == nil {
 		f, mine = &closeFlight{done: make(chan struct{})}, true

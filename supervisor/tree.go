@@ -26,6 +26,7 @@ type Tree struct {
 	seats     sync.Map // path -> *seat
 
 	mu     sync.Mutex
+	open   bool // Start has returned it
 	cause  error
 	failed chan struct{}
 	flight *closeFlight
@@ -49,6 +50,9 @@ func Start(ctx context.Context, system *actor.ActorSystem, root Spec, opts ...Op
 		t.retire()
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = true
 	return t, nil
 }
 
