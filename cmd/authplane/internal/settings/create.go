@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -122,7 +123,7 @@ func (b Beginning) render() ([]byte, error) {
 // written on one line of printable characters is refused.
 func quote(text string) (string, error) {
 	for _, r := range text {
-		if r < ' ' || r == 0x7f || r == 0xfffd {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return "", messages.Malformed.Because("%q holds characters that do not belong there", text)
 		}
 	}
