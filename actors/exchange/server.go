@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/face"
@@ -22,6 +23,10 @@ const (
 	idleWithin   = 60 * time.Second
 	maxHeader    = 16 << 10
 
+	// maxConnections is how many one face holds; one more is closed at once. It keeps
+	// strangers from using up the files that the space's own connections need.
+	maxConnections = 4096
+
 	// giveUpWithin is how long the handlers of a server that ends may take to answer
 	// that they gave up, and flushWithin how long those answers may take to leave.
 	giveUpWithin = 250 * time.Millisecond
@@ -34,8 +39,9 @@ type server struct {
 	address *Address
 	http    *http.Server
 	log     *slog.Logger
-	// connections counts those whose goroutine has not ended.
+	// connections waits for those whose goroutine has not ended; open counts them.
 	connections sync.WaitGroup
+	open        atomic.Int64
 
 	mu       sync.Mutex
 	listener net.Listener // nil before it is bound
@@ -57,12 +63,16 @@ func newServer(life *supervisor.Life, address *Address, secure *tls.Config, f *f
 	return s
 }
 
-// follow keeps count of the connections.
-func (s *server) follow(_ net.Conn, state http.ConnState) {
+// follow keeps count of the connections, and closes those that are too many.
+func (s *server) follow(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.connections.Add(1)
+		if s.open.Add(1) > maxConnections {
+			_ = conn.Close() // its goroutine finds it so, and ends
+		}
 	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
 		s.connections.Done()
 	}
 }

@@ -59,7 +59,8 @@ func (b *Bridge) OwnerOf(subject string) (string, error) {
 }
 
 // Person exchanges a provider's token for a bearer of one of its subject's actors.
-// A life of zero is the longest.
+// A ttl of zero is the longest. ctx is the client's; life ends when everything must,
+// and is all that stops a durable step which has begun.
 func (b *Bridge) Person(ctx, life context.Context, idToken, actor string, ttl time.Duration) (Issued, error) {
 	if err := names.CheckActor(actor); err != nil {
 		return Issued{}, err
@@ -91,7 +92,8 @@ func (b *Bridge) Person(ctx, life context.Context, idToken, actor string, ttl ti
 
 // Machine exchanges a machine's secret for a bearer. Whatever is wrong with the
 // proof (no such principal, one that is no machine, another secret) gets the same
-// refusal after the same work, so that nothing can be learnt by trying.
+// refusal after the same comparison, so that nothing is told to who tries. ttl, ctx
+// and life are as for Person.
 func (b *Bridge) Machine(ctx, life context.Context, principal messages.Principal, secret messages.Secret, ttl time.Duration) (Issued, error) {
 	if err := names.CheckPrincipal(principal); err != nil {
 		return Issued{}, err

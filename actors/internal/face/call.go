@@ -121,8 +121,8 @@ func (c *call) contain() {
 	if cause == nil {
 		return
 	}
-	c.face.Metrics.panicked(c.face.name)
-	c.face.Logger.Error("a request handler panicked", "request_id", c.id, "face", c.face.name, "route", c.route,
+	c.face.config.Metrics.panicked(c.face.name)
+	c.face.config.Logger.Error("a request handler panicked", "request_id", c.id, "face", c.face.name, "route", c.route,
 		"panic", describePanic(cause), "stack", string(debug.Stack()))
 	if c.w.status != 0 {
 		panic(http.ErrAbortHandler)
@@ -149,15 +149,20 @@ func (c *call) report() {
 	if c.failure != nil {
 		entry = messages.Describe(c.failure)
 	}
-	c.face.Metrics.answered(c.face.name, c.route, c.w.status, entry.Code, took)
+	c.face.config.Metrics.answered(c.face.name, c.route, c.w.status, entry.Code, took)
 	level := slog.LevelDebug
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
+		level = slog.LevelInfo
+	}
 	record := []any{"request_id", c.id, "face", c.face.name, "route", c.route, "method", shownMethod(c.r.Method),
 		"status", c.w.status, "reason", entry.Reason, "peer", c.r.RemoteAddr, "took", took}
 	if c.w.status >= http.StatusInternalServerError {
-		level = slog.LevelWarn
+		if c.r.Context().Err() == nil { // a client that hung up is no news
+			level = slog.LevelWarn
+		}
 		record = append(record, "error", c.failure)
 	}
-	c.face.Logger.Log(context.WithoutCancel(c.r.Context()), level, "request", record...)
+	c.face.config.Logger.Log(context.WithoutCancel(c.r.Context()), level, "request", record...)
 }
 
 // shownMethod keeps invented methods out of the log.

@@ -71,7 +71,7 @@ func (f *Face) exchange(ctx context.Context, c *call) error {
 
 func (f *Face) bridge(ctx context.Context, r exchangeRequest) (Issued, error) {
 	if r.idToken.IsZero() {
-		return f.Bridge.Machine(ctx, f.ended, r.principal, r.secret, r.ttl)
+		return f.config.Bridge.Machine(ctx, f.ended, r.principal, r.secret, r.ttl)
 	}
-	return f.Bridge.Person(ctx, f.ended, r.idToken.Reveal(), r.principal.Actor, r.ttl)
+	return f.config.Bridge.Person(ctx, f.ended, r.idToken.Reveal(), r.principal.Actor, r.ttl)
 }

@@ -41,7 +41,7 @@ func (c Config) withDefaults() Config {
 // Face answers HTTP requests until it is told to stop. It starts no goroutine that
 // outlives a request. A face that was drained or closed stays so.
 type Face struct {
-	Config
+	config     Config
 	name       string
 	routes     routes
 	capability messages.Secret
@@ -67,7 +67,7 @@ type Face struct {
 func newFace(name string, c Config) *Face {
 	c = c.withDefaults()
 	f := &Face{
-		Config:             c,
+		config:             c,
 		name:               name,
 		turns:              newTurns(MaxWorking, MaxWaiting, MaxWait),
 		streams:            make(chan struct{}, MaxStreams),
@@ -177,7 +177,7 @@ func (f *Face) failed(budget *failures, c *call, err error) error {
 func isFailedProof(err error) bool {
 	switch messages.Describe(err).Code {
 	case messages.Unauthenticated, messages.Expired, messages.PermissionDenied:
-		return err != nil
+		return true
 	}
 	return false
 }

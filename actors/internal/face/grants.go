@@ -47,7 +47,7 @@ func (f *Face) putGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	written, err := f.Authority.PutGrant(ctx, put)
+	written, err := f.config.Authority.PutGrant(ctx, put)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (f *Face) readPut(in *input) (messages.PutGrant, error) {
 		return put, messages.Malformed.Because("send sub or owner, exactly one of them")
 	}
 	if bySubject {
-		if owner, err = f.Bridge.OwnerOf(subject); err != nil {
+		if owner, err = f.config.Bridge.OwnerOf(subject); err != nil {
 			return put, err
 		}
 	}
@@ -156,12 +156,12 @@ func (f *Face) editGrant(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	return c.written(f.Authority.EditGrant(ctx, edit))
+	return c.written(f.config.Authority.EditGrant(ctx, edit))
 }
 
 // keepAllowance fills in what stands; the revision pins it.
 func (f *Face) keepAllowance(ctx context.Context, edit *messages.EditGrant) error {
-	found, err := f.Authority.Read(ctx, messages.ReadAuthority{Principal: edit.Principal})
+	found, err := f.config.Authority.Read(ctx, messages.ReadAuthority{Principal: edit.Principal})
 	switch {
 	case err != nil:
 		return err
@@ -180,7 +180,7 @@ func (f *Face) revokeGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.written(f.Authority.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal, By: byOperator}))
+	return c.written(f.config.Authority.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal, By: byOperator}))
 }
 
 func (c *call) written(w messages.GrantWritten, err error) error {
@@ -220,7 +220,7 @@ func viewOf(g messages.Grant) grantView {
 
 // listGrants answers GET /v1/grants.
 func (f *Face) listGrants(ctx context.Context, c *call) error {
-	all, err := f.Authority.Grants(ctx)
+	all, err := f.config.Authority.Grants(ctx)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (f *Face) showGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	found, err := f.Authority.Read(ctx, messages.ReadAuthority{Principal: principal})
+	found, err := f.config.Authority.Read(ctx, messages.ReadAuthority{Principal: principal})
 	if err != nil {
 		return err
 	}

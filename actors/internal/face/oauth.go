@@ -55,7 +55,7 @@ func (f *Face) token(ctx context.Context, c *call) error {
 	if in.err != nil {
 		return in.err
 	}
-	issued, err := f.Bridge.Person(ctx, f.ended, subject, actor, ttl)
+	issued, err := f.config.Bridge.Person(ctx, f.ended, subject, actor, ttl)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (f *Face) checkTokenRequest(in *input) error {
 		return oauthFault("invalid_request", "delegation is not offered")
 	case requested != "" && requested != tokenTypeAccess && requested != tokenTypeJWT:
 		return oauthFault("invalid_request", "an access token is all that is issued")
-	case hasAudience && audience != f.Space, in.has("resource"):
+	case hasAudience && audience != f.config.Space, in.has("resource"):
 		return oauthFault("invalid_target", "the only audience is the space")
 	case in.has("scope"):
 		return oauthFault("invalid_scope", "the scope is the grant's; leave it out")

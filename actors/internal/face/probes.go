@@ -40,7 +40,7 @@ func (f *Face) probe(c *call, good func(messages.SpaceState) bool) error {
 // jwks answers GET /jwks.
 func (f *Face) jwks(_ context.Context, c *call) error {
 	c.w.Header().Set("Cache-Control", keysFresh)
-	c.raw(http.StatusOK, mediaJSON, f.Keys.JWKS())
+	c.raw(http.StatusOK, mediaJSON, f.config.Keys.JWKS())
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (f *Face) mesh(_ context.Context, c *call) error {
 	url := f.public.URL()
 	c.w.Header().Set("Cache-Control", keysFresh)
 	c.json(http.StatusOK, map[string]string{
-		"space":          f.Space,
+		"space":          f.config.Space,
 		"nats_url":       f.public.NATSURL,
 		"sentinel_creds": f.public.Sentinel,
 		"exchange_url":   url + "/exchange",

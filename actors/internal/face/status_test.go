@@ -124,7 +124,7 @@ func TestStatuses(t *testing.T) {
 
 func TestNoKillWithoutFaultInjection(t *testing.T) {
 	w := newWorld(t)
-	url := w.listen(Loopback(w.loopback.Config, LoopbackConfig{Control: w.control, Capability: w.capability}))
+	url := w.listen(Loopback(w.loopback.config, LoopbackConfig{Control: w.control, Capability: w.capability}))
 	for _, method := range []string{"POST", "GET"} {
 		if a := w.do(method, url+"/v1/debug/kill", `{"actor":"plane/writer","how":"panic"}`); a.status != 404 || a.reason() != "request.route" {
 			t.Errorf("%s: got %d %s", method, a.status, a.body)
@@ -137,7 +137,7 @@ func TestNoKillWithoutFaultInjection(t *testing.T) {
 
 func TestAnAbsentCapabilityLetsNobodyIn(t *testing.T) {
 	w := newWorld(t)
-	url := w.listen(Loopback(w.loopback.Config, LoopbackConfig{Control: w.control}))
+	url := w.listen(Loopback(w.loopback.config, LoopbackConfig{Control: w.control}))
 	for _, given := range []string{"", "Bearer", "Bearer ", "Bearer x"} {
 		if a := w.do("GET", url+"/v1/status", "", header("Authorization", given)); a.status != 401 {
 			t.Errorf("%q: got %d", given, a.status)
