@@ -148,3 +148,32 @@ func TestApplyInDoubtWhenTheProcessCannotGoOn(t *testing.T) {
 		t.Fatalf("without doubt: %v", err)
 	}
 }
+
+// TestTheWitnessIsHeardUnderProof lets one read see the batch and the next come
+// from a leader that lags.
+func TestTheWitnessIsHeardUnderProof(t *testing.T) {
+	backend := &halfBlind{Backend: &flaky{Backend: memory.New(), plan: script(lostAfter)}}
+	_, err := ledger.NewStore(backend, brisk).Apply(t.Context(), ledger.Batch{Witness: "w", Writes: []ledger.Write{
+		ledger.Create("a", []byte("1")), ledger.Create("w", []byte("2"))}})
+	if err != nil {
+		t.Fatalf("it landed, and is called %v", err)
+	}
+}
+
+// halfBlind does not see the row w until its leader is proved.
+type halfBlind struct {
+	ledger.Backend
+	synced bool
+}
+
+func (h *halfBlind) Get(ctx context.Context, key string) (ledger.Row, bool, error) {
+	if key == "w" && !h.synced {
+		return ledger.Row{}, false, nil
+	}
+	return h.Backend.Get(ctx, key)
+}
+
+func (h *halfBlind) Sync(context.Context) error {
+	h.synced = true
+	return nil
+}

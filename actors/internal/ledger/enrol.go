@@ -24,6 +24,9 @@ func (w *Writer) Enrol(ctx context.Context, ask messages.Enrol) (messages.Enroll
 	}
 	enrolment := &enrolment{ask: ask, fresh: w.NewUID()}
 	err := w.transition(ctx, func(ctx context.Context) error { return enrolment.attempt(ctx, w) })
+	if err == nil && enrolment.mustWrite {
+		err = enrolment.inTurn(ctx, w)
+	}
 	if err != nil {
 		return messages.Enrolled{}, err
 	}
@@ -37,6 +40,20 @@ type enrolment struct {
 	// fresh is the id of the root to make, if one is to be made.
 	fresh string
 	root  messages.Root
+	// mustWrite is set when there is no root to be found. Finding is for everybody at
+	// once; writing is for one caller after another, who holds the turn.
+	mustWrite, turn bool
+}
+
+// inTurn tries again as the one caller of this process who may write for the principal.
+func (e *enrolment) inTurn(ctx context.Context, w *Writer) error {
+	leave, err := w.exchanges.enter(ctx, e.ask.Principal)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	e.turn = true
+	return w.transition(ctx, func(ctx context.Context) error { return e.attempt(ctx, w) })
 }
 
 func (e *enrolment) attempt(ctx context.Context, w *Writer) error {
@@ -60,6 +77,9 @@ func (e *enrolment) attempt(ctx context.Context, w *Writer) error {
 	if !head.over() {
 		return messages.IncarnationStanding
 	}
+	if e.mustWrite = !e.turn; e.mustWrite {
+		return nil
+	}
 	return e.begin(ctx, w, grant, head)
 }
 
@@ -75,6 +95,9 @@ func (e *enrolment) stand(ctx context.Context, w *Writer, head life) error {
 	now := w.now()
 	e.root = head.Root
 	if e.root.ID != "" && e.root.Expires.Sub(now) >= rootLife/2 {
+		return nil
+	}
+	if e.mustWrite = !e.turn; e.mustWrite {
 		return nil
 	}
 	if e.root.ID == "" {

@@ -33,7 +33,8 @@ type Options struct {
 // messages.Malformed (nothing was written), Contended, BrokerAway, RowCorrupt and,
 // when its context ends with an answer still owed, OutcomeUnknown.
 type Writer struct {
-	store *Store
+	store     *Store
+	exchanges queues
 	Options
 }
 
@@ -59,7 +60,7 @@ func (w *Writer) now() time.Time { return instant(millis(w.Options.Now())) }
 // holds now, since no write is there to protect it: it is decided a second time,
 // under a proved leader.
 func (w *Writer) transition(ctx context.Context, step func(context.Context) error) error {
-	turn := w.store.begin()
+	var turn *turn // begins with the first loss: what was waited for before is nobody's contention
 	for proved := false; ; {
 		err := step(ctx)
 		switch {
@@ -67,6 +68,9 @@ func (w *Writer) transition(ctx context.Context, step func(context.Context) erro
 			return nil
 		case errors.Is(err, ErrLost):
 			proved = false
+			if turn == nil {
+				turn = w.store.begin()
+			}
 			if !turn.pause(ctx) {
 				return messages.Contended.From(err)
 			}

@@ -49,6 +49,7 @@ func (s *bench) pass(d time.Duration) {
 // Transitions runs the transitions of grants and roots over a backend. open gives a
 // new and empty one; crowd is how many first exchanges come at once.
 func Transitions(t *testing.T, crowd int, open func(t *testing.T) Subject) {
+	FirstExchanges(t, crowd, patience, open)
 	cases := []struct {
 		name string
 		run  func(*testing.T, context.Context, *bench)
@@ -57,20 +58,32 @@ func Transitions(t *testing.T, crowd int, open func(t *testing.T) Subject) {
 		{"edit", edits}, {"refused before anything is written", malformed},
 		{"revoke reaches everybody below", revokeBelow}, {"a child and its parent's end", childAgainstRevoke},
 		{"revoke against enrol", revokeAgainstEnrol}, {"root renewal", renewal},
-		{"one root for all", func(t *testing.T, ctx context.Context, s *bench) { oneRoot(t, ctx, s, crowd) }},
-		{"a root each", func(t *testing.T, ctx context.Context, s *bench) { rootEach(t, ctx, s, crowd) }},
 		{"edits at once", editsAtOnce}, {"puts at once", putsAtOnce},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s := newBench(open(t).Backend)
-			c.run(t, ctx, s)
-			if err := ledger.CheckInvariants(ctx, s.store); err != nil {
-				t.Errorf("the ledger does not hold: %v", err)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { within(t, patience, open, c.run) })
+	}
+}
+
+// FirstExchanges lets a crowd come at once, to one principal and to one each: none
+// may fail.
+func FirstExchanges(t *testing.T, crowd int, limit time.Duration, open func(t *testing.T) Subject) {
+	t.Run("one root for all", func(t *testing.T) {
+		within(t, limit, open, func(t *testing.T, ctx context.Context, s *bench) { oneRoot(t, ctx, s, crowd) })
+	})
+	t.Run("a root each", func(t *testing.T) {
+		within(t, limit, open, func(t *testing.T, ctx context.Context, s *bench) { rootEach(t, ctx, s, crowd) })
+	})
+}
+
+// within runs one case on a ledger of its own, which must hold in the end.
+func within(t *testing.T, limit time.Duration, open func(t *testing.T) Subject, run func(*testing.T, context.Context, *bench)) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s := newBench(open(t).Backend)
+	run(t, ctx, s)
+	if err := ledger.CheckInvariants(ctx, s.store); err != nil {
+		t.Errorf("the ledger does not hold: %v", err)
 	}
 }
 

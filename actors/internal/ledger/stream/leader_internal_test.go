@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cotal-ai/authplane/messages"
@@ -66,6 +67,14 @@ func TestAnAnswerMustReachItsProof(t *testing.T) {
 	if err := r.guarded(late); err != nil {
 		t.Errorf("a beat that ages during the read is not the one it began with: %v", err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := reader(2 * time.Second).guarded(func() error { time.Sleep(1500 * time.Millisecond); return nil }); err != nil {
+			t.Errorf("answered 3.5 s after the beat: %v", err)
+		}
+		if err := reader(2 * time.Second).guarded(func() error { time.Sleep(1501 * time.Millisecond); return nil }); !errors.Is(err, messages.Unproved) {
+			t.Errorf("answered later: %v", err)
+		}
+	})
 	if err := reader(0).guarded(func() error { return messages.BrokerAway }); !errors.Is(err, messages.Unproved) || !errors.Is(err, messages.BrokerAway) {
 		t.Errorf("no answer: %v", err)
 	}

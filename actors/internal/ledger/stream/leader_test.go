@@ -43,7 +43,7 @@ func write(t *testing.T, b ledger.Backend, key, value string) {
 }
 
 // run runs a reader until the test ends, and returns a way to end it before.
-func run(t *testing.T, r *stream.LeaderReader) (stop func()) {
+func run(t testing.TB, r *stream.LeaderReader) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -53,7 +53,7 @@ func run(t *testing.T, r *stream.LeaderReader) (stop func()) {
 	return stop
 }
 
-func usable(t *testing.T, r *stream.LeaderReader) {
+func usable(t testing.TB, r *stream.LeaderReader) {
 	t.Helper()
 	eventually(t, "the reader is usable", r.State)
 }

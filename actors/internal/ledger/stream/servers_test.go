@@ -23,12 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 // startServer runs one server with JetStream on a free port.
-func startServer(t *testing.T) *server.Server {
+func startServer(t testing.TB) *server.Server {
 	t.Helper()
 	return start(t, &server.Options{ServerName: "one", StoreDir: t.TempDir(), Port: server.RANDOM_PORT})
 }
 
-func start(t *testing.T, opts *server.Options) *server.Server {
+func start(t testing.TB, opts *server.Options) *server.Server {
 	t.Helper()
 	s := startUnready(t, opts)
 	if !s.ReadyForConnections(patience) {
@@ -37,7 +37,7 @@ func start(t *testing.T, opts *server.Options) *server.Server {
 	return s
 }
 
-func startUnready(t *testing.T, opts *server.Options) *server.Server {
+func startUnready(t testing.TB, opts *server.Options) *server.Server {
 	t.Helper()
 	opts.Host, opts.JetStream, opts.NoLog, opts.NoSigs = "127.0.0.1", true, true, true
 	s, err := server.NewServer(opts)
@@ -50,7 +50,7 @@ func startUnready(t *testing.T, opts *server.Options) *server.Server {
 }
 
 // dial connects as our own connections do: no buffer while away, tried for ever.
-func dial(t *testing.T, url string, more ...nats.Option) *nats.Conn {
+func dial(t testing.TB, url string, more ...nats.Option) *nats.Conn {
 	t.Helper()
 	options := append([]nats.Option{nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond)}, more...)
 	conn, err := nats.Connect(url, options...)
@@ -66,7 +66,7 @@ func config(space string, replicas int) stream.Config {
 }
 
 // open makes the stream of a space; a young cluster may need a moment.
-func open(t *testing.T, conn *nats.Conn, cfg stream.Config) stream.Installation {
+func open(t testing.TB, conn *nats.Conn, cfg stream.Config) stream.Installation {
 	t.Helper()
 	var met stream.Installation
 	eventually(t, "the stream opens", func() (err error) {
@@ -77,7 +77,7 @@ func open(t *testing.T, conn *nats.Conn, cfg stream.Config) stream.Installation 
 }
 
 // eventually retries where there is no event to wait for.
-func eventually(t *testing.T, what string, try func() error) {
+func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -122,6 +122,13 @@ func TestContractOnOneReplica(t *testing.T) {
 
 func TestTransitionsOnOneReplica(t *testing.T) {
 	contract.Transitions(t, 50, subjects(dial(t, startServer(t).ClientURL()), 1))
+}
+
+// TestACrowdOfFirstExchanges is more than the server takes at once, in the lanes of
+// one process.
+func TestACrowdOfFirstExchanges(t *testing.T) {
+	t.Parallel()
+	contract.FirstExchanges(t, crowd, 4*patience, subjects(dial(t, startServer(t).ClientURL()), 1))
 }
 
 func TestClosedConnection(t *testing.T) {
