@@ -122,9 +122,9 @@ func TestCloseWaitsForReads(t *testing.T) {
 		d, s := newDesk(), &shared{}
 		ctx, cancel := context.WithCancel(t.Context())
 		s.open(ctx)
-		under, waiting := ask(s, t.Context(), "k", d.read), make(<-chan string)
+		under := ask(s, t.Context(), "k", d.read)
 		synctest.Wait()
-		waiting = ask(s, t.Context(), "k", d.read)
+		waiting := ask(s, t.Context(), "k", d.read)
 		synctest.Wait()
 		cancel()
 		s.close()
