@@ -274,11 +274,11 @@ func TestReceiveMiddleware(t *testing.T) {
 	if _, err := Ask[any](short, ref(t, tree, "b"), "drop"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if seen["a"] < 4 || seen["b"] < 3 {
-		t.Fatal(seen)
-	}
+	eventually(t, func() bool { // Started, Open and the message, at least
+		mu.Lock()
+		defer mu.Unlock()
+		return seen["a"] >= 4 && seen["b"] >= 3
+	})
 }
 
 func TestGoexitInReceiveIsADeath(t *testing.T) {

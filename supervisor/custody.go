@@ -36,7 +36,6 @@ type Custody struct {
 	recent   []Holding
 	counts   map[string]*Count
 	sealed   bool
-	changed  chan struct{} // closed and replaced when a resource ends
 	complete chan struct{} // closed once sealed and nothing is open
 }
 
@@ -61,12 +60,20 @@ type held struct {
 	resource Resource
 }
 
+func (h *held) over() bool {
+	select {
+	case <-h.resource.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
 func newCustody(clock Clock, event func(string, uint64, string, bool)) *Custody {
 	return &Custody{
 		clock:    clock,
 		event:    event,
 		counts:   map[string]*Count{},
-		changed:  make(chan struct{}),
 		complete: make(chan struct{}),
 	}
 }
@@ -110,8 +117,6 @@ func (c *Custody) await(h *held) {
 		c.recent = c.recent[1:]
 	}
 	c.recent = append(c.recent, h.Holding)
-	close(c.changed)
-	c.changed = make(chan struct{})
 	c.settle()
 }
 
@@ -159,7 +164,11 @@ func (c *Custody) Holdings() []Holding {
 	defer c.mu.Unlock()
 	out := append([]Holding(nil), c.recent...)
 	for _, h := range c.open {
-		out = append(out, h.Holding)
+		now := h.Holding
+		if h.over() { // and not taken note of yet
+			now.Ended, now.EndedAt = true, c.clock.Now()
+		}
+		out = append(out, now)
 	}
 	return out
 }
@@ -170,7 +179,9 @@ func (c *Custody) Open() []Holding {
 	defer c.mu.Unlock()
 	out := make([]Holding, 0, len(c.open))
 	for _, h := range c.open {
-		out = append(out, h.Holding)
+		if !h.over() {
+			out = append(out, h.Holding)
+		}
 	}
 	return out
 }
@@ -198,7 +209,7 @@ func (c *Custody) pick(want func(*held) bool) []Resource {
 	defer c.mu.Unlock()
 	var out []Resource
 	for _, h := range c.open {
-		if want(h) {
+		if want(h) && !h.over() {
 			out = append(out, h.resource)
 		}
 	}

@@ -110,7 +110,13 @@ func TestCustodyIsBounded(t *testing.T) {
 		}
 		w.Sever()
 	}
-	eventually(t, func() bool { return len(tree.Custody().Open()) == 0 })
+	eventually(t, func() bool {
+		var ended uint64
+		for _, c := range tree.Custody().Counts() {
+			ended += c.Ended
+		}
+		return ended == 3000
+	})
 	if n := len(tree.Custody().Holdings()); n != 256 {
 		t.Errorf("%d holdings are remembered", n)
 	}

@@ -18,9 +18,18 @@ func (l *Life) ended() bool {
 // finish makes the life over. From here on its address refuses, everything that it
 // accepted and did not answer is answered, and its context is cancelled. What is
 // left of it is ended by keep.
-func (l *Life) finish(cause error, orderly bool) {
+func (l *Life) finish(cause error, orderly bool) { l.finishIf(anyPhase, cause, orderly) }
+
+// giveUp ends a life that is not open yet. One that has opened meanwhile goes on.
+func (l *Life) giveUp(cause error) {
+	l.finishIf(func(p lifePhase) bool { return p == lifeOpening }, cause, false)
+}
+
+func anyPhase(lifePhase) bool { return true }
+
+func (l *Life) finishIf(in func(lifePhase) bool, cause error, orderly bool) {
 	l.mu.Lock()
-	if l.phase == lifeOver {
+	if l.phase == lifeOver || !in(l.phase) {
 		l.mu.Unlock()
 		return
 	}

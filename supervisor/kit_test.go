@@ -155,7 +155,7 @@ func (p *probeActor) Receive(c actor.Context) {
 		case int:
 			c.Respond(m)
 		case boom:
-			panic("boom")
+			panic(errBoom)
 		case string:
 			if m == "who" {
 				c.Respond(l.Generation())

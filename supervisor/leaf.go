@@ -59,9 +59,9 @@ func (lf *leaf) open(ctx context.Context) (uint64, error) {
 	case <-l.opened:
 	case <-l.over:
 	case <-ctx.Done():
-		l.die(context.Cause(ctx))
+		l.giveUp(context.Cause(ctx))
 	case <-timer.C():
-		l.die(ErrLate)
+		l.giveUp(ErrLate)
 	}
 	select {
 	case <-l.opened: // if it is over by now, that was a death and not a failed open

@@ -113,6 +113,13 @@ func (s *seat) current() (State, uint64) {
 	return s.state, s.generation
 }
 
+// openSince is when it opened, while it is open.
+func (s *seat) openSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since
+}
+
 func (s *seat) origin() Origin {
 	_, generation := s.current()
 	return s.tree.origin(s.path, generation)

@@ -36,7 +36,7 @@ func TestNoAskHangsUnderConstantKills(t *testing.T) {
 			n := c.Message()
 			l.Go("answer", func(context.Context) { l.Reply(to, n) })
 		case boom:
-			panic("boom")
+			panic(errBoom)
 		}
 	}}
 	tree := start(t, group("root", plain("a", nil), deferred.spec("b"), plain("c", nil)), WithRestart(never()))
