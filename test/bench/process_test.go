@@ -27,7 +27,7 @@ const (
 )
 
 // roles is what this binary can be.
-var roles = map[string]func(argument string) error{"broker": beBroker, "idle": beIdle}
+var roles = map[string]func(argument string) error{"broker": beBroker, "idle": beIdle, "clients": beClients}
 
 func TestMain(m *testing.M) {
 	role, asked := roles[os.Getenv(roleEnv)]
@@ -85,8 +85,9 @@ func beBroker(dir string) error {
 // child is such a process.
 type child struct {
 	testing.TB
-	cmd   *exec.Cmd
-	stdin io.Closer
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
 }
 
 // spawn starts this binary in a role and reads what it says when it is ready.
@@ -95,23 +96,36 @@ func spawn(t testing.TB, role, argument string, into any) *child {
 	self, err := os.Executable()
 	must(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, argumentEnv+"="+argument)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, argumentEnv+"="+argument) // the last two
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	c := &child{TB: t, cmd: cmd, stdin: stdin}
+	c := &child{TB: t, cmd: cmd, stdin: stdin, stdout: bufio.NewReader(stdout)}
 	t.Cleanup(c.end)
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	if err != nil {
-		t.Fatalf("the %s does not come up: %v", role, err)
-	}
-	must(t, json.Unmarshal(line, into))
+	c.hear(patience, into)
 	return c
+}
+
+// hear reads the next line the process says.
+func (c *child) hear(within time.Duration, into any) {
+	c.Helper()
+	late := time.AfterFunc(within, func() { _ = c.cmd.Process.Kill() })
+	defer late.Stop()
+	line, err := c.stdout.ReadBytes('\n')
+	if err != nil {
+		c.Fatalf("%s says nothing: %v", c.cmd.Env[len(c.cmd.Env)-2], err)
+	}
+	must(c, json.Unmarshal(line, into))
+}
+
+// order has the process do something and reads what came of it.
+func (c *child) order(what any, within time.Duration, into any) {
+	c.Helper()
+	must(c, json.NewEncoder(c.stdin).Encode(what))
+	c.hear(within, into)
 }
 
 // end ends the process and waits for it.

@@ -169,18 +169,18 @@ func (s *stage) revoke(p person) error {
 	return err
 }
 
-// connect connects as somebody, with the library's defaults otherwise.
+// connect connects as somebody.
 func (s *stage) connect(p person, more ...nats.Option) (*nats.Conn, error) {
-	return nats.Connect(s.config.NATSURL, append([]nats.Option{
-		nats.UserCredentials(s.made.SentinelCreds), nats.Token(p.token),
-		nats.CustomInboxPrefix("_INBOX_" + p.Owner + "-" + p.Actor),
-	}, more...)...)
+	return s.identity(p).connect(s.config.NATSURL, more...)
 }
 
-// connectReady connects with a ready-made user JWT, past the callout.
-func (s *stage) connectReady(more ...nats.Option) (*nats.Conn, error) {
-	creds := filepath.Join(s.made.OfflineDir, "break-glass-data.creds")
-	return nats.Connect(s.config.NATSURL, append([]nats.Option{nats.UserCredentials(creds)}, more...)...)
+func (s *stage) identity(p person) identity {
+	return identity{Creds: s.made.SentinelCreds, Token: p.token, Inbox: "_INBOX_" + p.Owner + "-" + p.Actor}
+}
+
+// readyMade is a user whom the broker admits without asking.
+func (s *stage) readyMade() identity {
+	return identity{Creds: filepath.Join(s.made.OfflineDir, "break-glass-data.creds")}
 }
 
 // call asks the loopback face.

@@ -1,17 +1,12 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"net"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -20,100 +15,61 @@ const (
 	// window is over how many buckets goodput is taken, so that the chance of one
 	// bucket does not decide.
 	window = 4
-	// retryAfter and retryJitter are how a client of default configuration tries again.
-	retryAfter, retryJitter = 2 * time.Second, 2 * time.Second
-	// stormPatience is how long a storm may take.
-	stormPatience = 90 * time.Second
 )
 
 // measureStorm has n clients come at once, each trying until it is in, first with
 // ready-made JWTs and then through the callout.
 func measureStorm(t testing.TB, n int) *Report {
 	s := openStage(t)
-	people := s.loggedIn("user", min(n, 256))
-	past := s.storm(n, func(int) (*nats.Conn, error) { return s.connectReady() })
-	through := s.storm(n, func(i int) (*nats.Conn, error) { return s.connect(people[i%len(people)]) })
+	through := order{N: n, Storm: true}
+	for _, p := range s.loggedIn("user", min(n, 256)) {
+		through.Who = append(through.Who, s.identity(p))
+	}
+	clients := s.clients()
+	ready := s.storm(clients, order{N: n, Storm: true, Who: []identity{s.readyMade()}})
+	asked := s.storm(clients, through)
 
 	r := &Report{
 		Title: fmt.Sprintf("storm of %d clients at once", n),
 		How: fmt.Sprintf("Default clients (2 s to connect), again after %s and up to %s more; %d people.",
-			retryAfter, retryJitter, len(people)),
+			retryAfter, retryJitter, len(through.Who)),
 	}
-	r.Ratio("time until all are in, of that with ready-made JWTs", One(through.took.Seconds()/past.took.Seconds()), Bound{})
-	if worst, columns := through.worst(); columns > 0 {
-		r.Ratio(fmt.Sprintf("least goodput of a second, of the best (%d measured)", columns), One(worst), Bound{AtLeast: 0.6})
+	r.Ratio("time until all are in, of that with ready-made JWTs", One(asked.took.Seconds()/ready.took.Seconds()), Bound{})
+	if worst, windows := asked.worst(); windows > 0 {
+		r.Ratio(fmt.Sprintf("least goodput of a second, of the best (%d measured)", windows), One(worst), Bound{AtLeast: 0.6})
 	} else {
 		r.Note("all were in before a goodput could sink")
 	}
-	through.describe(r, "through the callout")
-	past.describe(r, "ready-made")
+	asked.describe(r, "through the callout")
+	ready.describe(r, "ready-made")
+	r.Note("requests, by how the service ended them: %s", s.outcomes())
 	return r
 }
 
 // storm is how one went.
 type storm struct {
-	n        int
-	began    time.Time
-	took     time.Duration
-	mu       sync.Mutex
-	admitted []time.Duration
-	// tried are the spans in which somebody was being connected.
-	tried     []span
-	failures  map[string]int
-	firstTime int // how many got in at once
-	left      int // how many never did
+	outcome
+	n         int
+	took      time.Duration // until the last one was in
+	admitted  []time.Duration
+	firstTime int // how many got in at their first try
 }
 
-type span struct{ from, to time.Duration }
-
-func (s *stage) storm(n int, connect func(i int) (*nats.Conn, error)) *storm {
+func (s *stage) storm(clients *child, o order) *storm {
 	s.Helper()
-	st := &storm{n: n, failures: map[string]int{}, began: time.Now()}
-	conns := make([]*nats.Conn, n)
-	together(n, func(i int) { conns[i] = st.come(func() (*nats.Conn, error) { return connect(i) }) })
-	var closing sync.WaitGroup
-	for _, nc := range conns {
-		if nc != nil {
-			closing.Go(nc.Close)
+	st := &storm{n: o.N}
+	clients.order(o, stormPatience+patience, &st.outcome)
+	for _, t := range st.Tries {
+		if !t.In {
+			continue
+		}
+		st.admitted = append(st.admitted, t.To)
+		st.took = max(st.took, t.To)
+		if !t.Again {
+			st.firstTime++
 		}
 	}
-	closing.Wait()
 	return st
-}
-
-// come tries until it is in.
-func (st *storm) come(connect func() (*nats.Conn, error)) *nats.Conn {
-	for try := 0; ; try++ {
-		from := time.Since(st.began)
-		nc, err := connect()
-		to := time.Since(st.began)
-		if st.note(span{from, to}, err, try) {
-			return nc
-		}
-		if to > stormPatience {
-			st.mu.Lock()
-			defer st.mu.Unlock()
-			st.left++
-			return nil
-		}
-		time.Sleep(retryAfter + rand.N(retryJitter)) // the client's own pause is what is measured
-	}
-}
-
-func (st *storm) note(s span, err error, try int) bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.tried = append(st.tried, s)
-	if err != nil {
-		st.failures[kindOf(err)]++
-		return false
-	}
-	st.admitted = append(st.admitted, s.to)
-	st.took = max(st.took, s.to)
-	if try == 0 {
-		st.firstTime++
-	}
-	return true
 }
 
 // columns counts the admissions by bucket.
@@ -126,12 +82,13 @@ func (st *storm) columns() []int {
 }
 
 // worst is the least goodput of a window, as a part of the best. Only windows count
-// during all of which clients were waiting to be let in; the last of the storm,
-// where they are too few to keep anybody busy, does not.
+// during all of which clients were waiting to be let in, from when the first come
+// in: until then every connection is still shaking hands, also without a callout.
 func (st *storm) worst() (ratio float64, windows int) {
 	counts, busy := st.columns(), st.busy()
 	least, best := math.Inf(1), 0.0
-	for i := 0; i+window <= len(counts); i++ {
+	begun := slices.IndexFunc(counts, func(c int) bool { return c >= slices.Max(counts)/10 })
+	for i := begun; i+window <= len(counts); i++ {
 		sum, waited := 0, true
 		for j := i; j < i+window; j++ {
 			sum += counts[j]
@@ -154,8 +111,8 @@ func (st *storm) worst() (ratio float64, windows int) {
 func (st *storm) busy() []bool {
 	counts := st.columns()
 	waiting := make([]int, len(counts)+1)
-	for _, s := range st.tried {
-		for edge := int(s.from/bucket) + 1; edge < len(waiting) && time.Duration(edge)*bucket < s.to; edge++ {
+	for _, t := range st.Tries {
+		for edge := int(t.From/bucket) + 1; edge < len(waiting) && time.Duration(edge)*bucket < t.To; edge++ {
 			waiting[edge]++
 		}
 	}
@@ -180,19 +137,33 @@ func (st *storm) describe(r *Report, side string) {
 		columns = append(columns, text)
 	}
 	r.Note("%s, admitted each %s (in brackets: hardly anybody waited): %s", side, bucket, strings.Join(columns, " "))
-	if len(st.failures) > 0 {
-		r.Note("%s, failed tries: %v", side, st.failures)
+	if len(st.Failures) > 0 {
+		r.Note("%s, failed tries: %v", side, st.Failures)
 	}
-	if st.left > 0 {
-		r.Note("%s: %d NEVER GOT IN", side, st.left)
+	if st.Left > 0 {
+		r.Note("%s: %d NEVER GOT IN", side, st.Left)
 	}
 }
 
-// kindOf drops what differs between equal errors.
-func kindOf(err error) string {
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() || errors.Is(err, nats.ErrTimeout) {
-		return "timeout"
+// outcomes is what the service counts.
+func (s *stage) outcomes() string {
+	s.Helper()
+	families, err := s.metrics.Gather()
+	must(s, err)
+	var found []string
+	for _, f := range families {
+		if f.GetName() != "authplane_connects_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			words := []string{}
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "space" && l.GetValue() != "" {
+					words = append(words, l.GetValue())
+				}
+			}
+			found = append(found, fmt.Sprintf("%s %.0f", strings.Join(words, " "), m.GetCounter().GetValue()))
+		}
 	}
-	return err.Error()
+	return strings.Join(found, ", ")
 }
