@@ -28,7 +28,7 @@ func IsAway(err error) bool {
 		return false
 	}
 	for _, away := range []error{
-		messages.BrokerAway, nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
+		messages.BrokerAway, nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrDisconnected,
 		nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded,
 	} {

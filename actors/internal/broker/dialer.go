@@ -35,7 +35,8 @@ type Config struct {
 	// ShortLifetime is the same for short-lived users, which are never renewed.
 	// Default 60 s.
 	ShortLifetime time.Duration
-	// ConnectTimeout bounds one attempt to connect to one server; default 2 s.
+	// ConnectTimeout bounds one attempt to connect to one server; default 5 s. Too
+	// short and a server busy with a storm of clients makes renewals fail.
 	ConnectTimeout time.Duration
 	// LostAfter is how long a connection may be disconnected before it counts as
 	// lost; default 1 s.
@@ -57,7 +58,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.StandingLifetime, 15 * time.Minute},
 		{&c.ShortLifetime, time.Minute},
-		{&c.ConnectTimeout, 2 * time.Second},
+		{&c.ConnectTimeout, 5 * time.Second},
 		{&c.LostAfter, time.Second},
 		{&c.PingInterval, time.Second},
 	} {

@@ -10,9 +10,12 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// longestRetirement bounds how long an old connection may take to finish what was
-// accepted on it; a quarter of the lifetime bounds it also.
-const longestRetirement = 30 * time.Second
+// How long a renewal may take, and how long an old connection may finish what was
+// accepted on it; a quarter of the lifetime bounds both also.
+const (
+	longestRenewal    = 10 * time.Second
+	longestRetirement = 30 * time.Second
+)
 
 // Use says what an owner does when a standing connection changes. Either may be
 // nil.
@@ -158,7 +161,7 @@ func (s *Standing) awaitRenewal(ctx context.Context, current *Conn) (due bool, e
 // renew opens the next connection while the current one still serves. Neither a
 // connection nor an error means that the run ended meanwhile.
 func (s *Standing) renew(ctx context.Context, current *Conn) (*Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, s.life/4)
+	limited, cancel := context.WithTimeout(ctx, min(longestRenewal, s.life/4))
 	defer cancel()
 	next, err := s.open(limited, current.Generation()+1)
 	switch {
