@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -159,3 +160,15 @@ func Logger(testing.TB) *slog.Logger {
 }
 
 func silent(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// NoConnections waits until the broker has no client connection any more.
+func (w *World) NoConnections() {
+	w.Helper()
+	deadline := time.Now().Add(Patience)
+	for w.Broker.NumClients() > 0 {
+		if time.Now().After(deadline) {
+			w.Fatalf("%d connections are left", w.Broker.NumClients())
+		}
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/cotal-ai/authplane/test/world"
+)
+
+// crowd is how many come at once.
+const crowd = 1000
+
+// TestFirstExchangesAtOnce has a thousand people exchange for the first time in
+// the same moment.
+func TestFirstExchangesAtOnce(t *testing.T) {
+	w := world.Open(t)
+	proofs := make([]string, crowd)
+	together(func(i int) {
+		sub := fmt.Sprintf("user-%d", i)
+		w.Grant(sub, "laptop", "demo.>")
+		proofs[i] = w.IDToken(sub)
+	})
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	together(func(i int) {
+		status := w.Call("POST", "/exchange", map[string]any{"id_token": proofs[i], "actor": "laptop"}, nil)
+		mu.Lock()
+		defer mu.Unlock()
+		statuses[status]++
+	})
+	if statuses[http.StatusOK] != crowd {
+		t.Errorf("statuses: %v", statuses)
+	}
+}
+
+// TestConnectStorm has a thousand clients of default patience connect in the same
+// moment. Under the race detector the broker itself cannot.
+func TestConnectStorm(t *testing.T) {
+	if raceDetector {
+		t.Skip("skipped by name: TestConnectStorm needs a build without the race detector, under which the broker is too slow")
+	}
+	w := world.Open(t)
+	alice := w.Person("alice", "laptop", "demo.>")
+	var mu sync.Mutex
+	failures := map[string]int{}
+	together(func(int) {
+		nc, err := alice.DialPlainly()
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failures[kindOf(err)]++
+			return
+		}
+		t.Cleanup(nc.Close)
+	})
+	if len(failures) > 0 {
+		t.Errorf("failures: %v", failures)
+	}
+}
+
+// kindOf drops addresses from an error's text.
+func kindOf(err error) string {
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		return "timeout"
+	}
+	return err.Error()
+}
+
+// together runs do a crowd of times at once.
+func together(do func(i int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range crowd {
+		all.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}

@@ -1,0 +1,73 @@
+package world
+
+import (
+	"context"
+	"time"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// Leaves lists the actors that have no actors below them.
+func (w *World) Leaves() []messages.Actor {
+	var leaves []messages.Actor
+	for _, a := range w.Space.Tree() {
+		if a.Generation > 0 && !w.hasBelow(a.Path) {
+			leaves = append(leaves, a)
+		}
+	}
+	return leaves
+}
+
+func (w *World) hasBelow(path string) bool {
+	for _, a := range w.Space.Tree() {
+		if len(a.Path) > len(path) && a.Path[:len(path)+1] == path+"/" {
+			return true
+		}
+	}
+	return path == w.Config.Space
+}
+
+// Actor is one line of the tree as it is now.
+func (w *World) Actor(path string) messages.Actor {
+	for _, a := range w.Space.Tree() {
+		if a.Path == path {
+			return a
+		}
+	}
+	w.Fatalf("no actor %s", path)
+	return messages.Actor{}
+}
+
+// AwaitLife waits until an actor is open in a life not before generation.
+func (w *World) AwaitLife(path string, generation uint64) {
+	w.Helper()
+	w.Await(path+" to live again", func() bool {
+		a := w.Actor(path)
+		return a.Generation >= generation && a.State == "open"
+	})
+}
+
+// AwaitState waits until the space is in a state.
+func (w *World) AwaitState(state messages.SpaceState) {
+	w.Helper()
+	w.Await("the space to be "+string(state), func() bool { return w.Space.Status().State == state })
+}
+
+// Await waits until something holds, looking again at every event of the tree.
+func (w *World) Await(what string, holds func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	events := w.Space.Events(ctx)
+	deadline := time.After(Patience)
+	for !holds() {
+		select {
+		case _, open := <-events:
+			if !open && !holds() {
+				w.Fatalf("waiting for %s: the tree has ended", what)
+			}
+		case <-deadline:
+			w.Fatalf("waited %s for %s: %+v", Patience, what, w.Space.Tree())
+		}
+	}
+}
