@@ -127,6 +127,9 @@ func (lf *leaf) drain(ctx context.Context) error {
 	case <-timer.C():
 	case <-ctx.Done():
 	}
+	l.mu.Lock()
+	l.asked = false // a retry asks again
+	l.mu.Unlock()
 	lf.seat.tree.emit(StillRunning{Origin: lf.seat.origin(), What: []string{"drain"}})
 	return lf.seat.failure(PhaseDrain, ErrStillRunning)
 }
@@ -165,7 +168,12 @@ func (lf *leaf) close(ctx context.Context, why Why, cause error) (bool, error) {
 	return false, lf.late(l)
 }
 
+// late reports a life that has not closed in time. A retry asks it again, since
+// nobody can tell an answer that takes long from one that will not come.
 func (lf *leaf) late(l *Life) error {
+	l.mu.Lock()
+	l.closing = false
+	l.mu.Unlock()
 	lf.seat.set(StateStillRunning)
 	what := []string{"close"}
 	if l.ended() {
@@ -259,7 +267,7 @@ func (l *Life) failure() error {
 	return &Failure{Path: l.seat.path, Label: label, Phase: phase, Cause: cause}
 }
 
-// askDrain sends Drain unless one is unanswered. False: the life is over.
+// askDrain sends Drain unless one is unanswered and in time. False: the life is over.
 func (l *Life) askDrain(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,7 +286,7 @@ func (l *Life) askDrain(deadline time.Time) bool {
 	return true
 }
 
-// askClose sends Close unless one is unanswered. From now on only what the life
+// askClose sends Close unless one is unanswered and in time. From now on only what the life
 // tells itself reaches it.
 func (l *Life) askClose(why Why, cause error, deadline time.Time) {
 	l.mu.Lock()

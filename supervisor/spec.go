@@ -147,13 +147,15 @@ func (p Policy) String() string {
 type Open struct{}
 
 // Drain (as *Drain) asks a leaf to accept nothing new and to finish what it has
-// accepted. It answers through Life.Drained and goes on living.
+// accepted. It answers through Life.Drained and goes on living. One that did not
+// answer in time is asked again when the close is retried.
 type Drain struct {
 	Deadline time.Time // when the answer is no longer waited for
 }
 
 // Close (as *Close) asks a leaf to end in order. It answers through
-// Life.ClosedWith. A leaf that refused is asked again when the close is retried.
+// Life.ClosedWith. A leaf that refused, or did not answer in time, is asked again
+// when the close is retried, so it may get several while it works on the first.
 type Close struct {
 	Why      Why
 	Cause    error     // what led to it: the reason of a fence, the failure of an open; may be nil
