@@ -34,6 +34,12 @@ func measureStorm(t testing.TB, n int) *Report {
 		How: fmt.Sprintf("Default clients (2 s to connect), again after %s and up to %s more; %d people.",
 			retryAfter, retryJitter, len(through.Who)),
 	}
+	everybody := Bound{}
+	if n <= 1000 {
+		everybody.AtLeast = 1 // at the first try
+	}
+	r.Ratio("in at the first try, of all", One(float64(asked.firstTime)/float64(n)), everybody)
+	r.Ratio("in at last, of all", One(float64(len(asked.admitted))/float64(n)), Bound{AtLeast: 1})
 	r.Ratio("time until all are in, of that with ready-made JWTs", One(asked.took.Seconds()/ready.took.Seconds()), Bound{})
 	if worst, windows := asked.worst(); windows > 0 {
 		r.Ratio(fmt.Sprintf("least goodput of a second, of the best (%d measured)", windows), One(worst), Bound{AtLeast: 0.6})
