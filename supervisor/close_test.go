@@ -226,7 +226,7 @@ func TestStillRunning(t *testing.T) {
 	sub := tree.Events(64)
 	defer sub.Close()
 	j.take()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
 	defer cancel()
 	began := time.Now()
 	err := tree.Close(ctx)

@@ -13,6 +13,7 @@ type delivery struct {
 	ask     *ask        // a question asked through the kit, or nil
 	sender  *actor.PID  // a sender outside the kit, or nil
 	settled atomic.Bool // answered, or handed on to somebody else
+	seen    atomic.Bool // handed to the actor
 	own     bool        // from the life itself or for it alone: not counted against the capacity
 	raw     bool        // for the library, not for the actor
 }

@@ -154,7 +154,7 @@ func (g *group) ready(ctx context.Context, k *seat) error {
 // raised notes that k is open, unless it has died already. It needs the lock.
 func (g *group) raised(k *seat, generation uint64) {
 	k.up = generation
-	k.record.opened = k.openSince()
+	k.record.opened = k.openedAt()
 	if ok, why := k.body.alive(generation); !ok {
 		g.died(k, generation, why)
 	}

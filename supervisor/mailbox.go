@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -88,7 +89,8 @@ func (m *mailbox) urge(d *delivery) {
 }
 
 // close refuses everything from now on and answers with reason what was accepted
-// and is not answered, the message being worked on included.
+// and is not answered, the message being worked on included. Who asked something that
+// the actor has seen is told so: it may have been done.
 func (m *mailbox) close(reason error) {
 	m.mu.Lock()
 	if m.over != nil {
@@ -101,7 +103,11 @@ func (m *mailbox) close(reason error) {
 	m.queue = fifo{}
 	m.mu.Unlock()
 	for _, d := range left {
-		d.answer(m.tree, reason)
+		if d.seen.Load() {
+			d.answer(m.tree, fmt.Errorf("%w, %w", reason, ErrUnanswered))
+		} else {
+			d.answer(m.tree, reason)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func (g *group) tryRevive(ctx context.Context, k *seat) (again bool) {
 	defer g.mu.Unlock()
 	if err == nil {
 		k.up = generation
-		k.record.opened = k.openSince()
+		k.record.opened = k.openedAt()
 		alive, why := k.body.alive(generation)
 		if alive || ctx.Err() != nil {
 			return g.endOp(k)

@@ -29,6 +29,7 @@ type seat struct {
 	state      State
 	next       State // what it will be when nothing is left of its life
 	since      time.Time
+	opened     time.Time
 	generation uint64
 	restarts   uint64
 	lastError  error
@@ -65,6 +66,9 @@ func (s *seat) set(state State) {
 func (s *seat) setLocked(state State) {
 	if s.state != state {
 		s.state, s.since = state, s.tree.set.clock.Now()
+		if state == StateOpen {
+			s.opened = s.since
+		}
 	}
 }
 
@@ -113,11 +117,11 @@ func (s *seat) current() (State, uint64) {
 	return s.state, s.generation
 }
 
-// openSince is when it opened, while it is open.
-func (s *seat) openSince() time.Time {
+// openedAt is when it opened last.
+func (s *seat) openedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.since
+	return s.opened
 }
 
 func (s *seat) origin() Origin {

@@ -58,6 +58,7 @@ func (s *shell) handle(d *delivery) {
 		d.answer(s.life.tree, s.life.addr.unavailable)
 		return
 	}
+	d.seen.Store(true)
 	s.ctx.current = d
 	defer func() { s.ctx.current = nil }()
 	s.life.guard("receive", func() {

@@ -39,7 +39,13 @@ func TestNoAskHangsUnderConstantKills(t *testing.T) {
 			panic(errBoom)
 		}
 	}}
-	tree := start(t, group("root", plain("a", nil), deferred.spec("b"), plain("c", nil)), WithRestart(never()))
+	system := newSystem()
+	system.EventStream.Subscribe(func(e any) {
+		if dead, ok := e.(*actor.DeadLetterEvent); ok {
+			t.Errorf("dead letter: a %T to %s", dead.Message, dead.PID)
+		}
+	})
+	tree := startOn(t, system, group("root", plain("a", nil), deferred.spec("b"), plain("c", nil)), WithRestart(never()))
 	paths := []string{"a", "b", "c"}
 
 	stop := make(chan struct{})

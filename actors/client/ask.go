@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -10,10 +11,21 @@ import (
 
 // Ask asks the actor behind to and waits for its answer until ctx ends. Errors
 // carry entries of the catalogue: the actor's own refusal, or ServiceClosing, Busy
-// or ActorAway when it could not be asked.
+// or ActorAway when it could not be asked. Unseen tells whether the actor may have
+// done what it was asked for.
 func Ask[T any](ctx context.Context, to supervisor.Ref, message any) (T, error) {
 	answer, err := supervisor.Ask[T](ctx, to, message)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", supervisor.ErrUnanswered, err)
+	}
 	return answer, refusal(err)
+}
+
+// Unseen reports whether an error of Ask means that the actor never saw the
+// message, so that it may be sent again whatever it asks for.
+func Unseen(err error) bool {
+	away := errors.Is(err, supervisor.ErrUnavailable) || errors.Is(err, supervisor.ErrOverloaded)
+	return away && !errors.Is(err, supervisor.ErrUnanswered)
 }
 
 // refusal puts the kit's errors into the catalogue's words.

@@ -14,16 +14,17 @@ const (
 	// readWithin is how long a read is repeated while the reader restarts or proves
 	// itself; most restarts are over long before.
 	readWithin = 5 * time.Second
-	// writeWithin bounds one write, which is asked for once.
+	// writeWithin bounds one write, repetitions included.
 	writeWithin = 10 * time.Second
 
 	firstPause = 10 * time.Millisecond
 	mostPause  = 250 * time.Millisecond
 )
 
-// authority asks the plane's actors on behalf of the faces. A read is repeated
-// while somebody may yet answer it. A write is asked for once: when its answer is
-// lost nobody here can tell whether it was made.
+// authority asks the plane's actors on behalf of the faces. What may be done twice
+// is repeated while somebody may yet answer it: reads, enrolling, revoking. Other
+// writes are repeated only if the writer never saw them; when it did and did not
+// answer, nobody here can tell whether they were made.
 type authority struct{ reader, writer supervisor.Ref }
 
 // Read, Grants and the rest are face.Authority.
@@ -36,33 +37,47 @@ func (a authority) Grants(ctx context.Context) (messages.Grants, error) {
 }
 
 func (a authority) PutGrant(ctx context.Context, m messages.PutGrant) (messages.GrantWritten, error) {
-	return write[messages.GrantWritten](ctx, a.writer, m)
+	return write[messages.GrantWritten](ctx, a.writer, m, client.Unseen)
 }
 
 func (a authority) EditGrant(ctx context.Context, m messages.EditGrant) (messages.GrantWritten, error) {
-	return write[messages.GrantWritten](ctx, a.writer, m)
+	return write[messages.GrantWritten](ctx, a.writer, m, client.Unseen)
 }
 
 func (a authority) RevokeGrant(ctx context.Context, m messages.RevokeGrant) (messages.GrantWritten, error) {
-	return write[messages.GrantWritten](ctx, a.writer, m)
+	return write[messages.GrantWritten](ctx, a.writer, m, passes)
 }
 
 func (a authority) Enrol(ctx context.Context, m messages.Enrol) (messages.Enrolled, error) {
-	return write[messages.Enrolled](ctx, a.writer, m)
+	return write[messages.Enrolled](ctx, a.writer, m, passes)
 }
 
 func read[T any](ctx context.Context, to supervisor.Ref, m any) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	return repeat[T](ctx, to, m, readWithin, passes)
+}
+
+func write[T any](ctx context.Context, to supervisor.Ref, m any, again func(error) bool) (T, error) {
+	answer, err := repeat[T](ctx, to, m, writeWithin, again)
+	if errors.Is(err, supervisor.ErrUnanswered) {
+		err = messages.OutcomeUnknown.From(err)
+	}
+	return answer, err
+}
+
+// repeat asks again, within the time there is, while the failure is one that again
+// allows.
+func repeat[T any](ctx context.Context, to supervisor.Ref, m any, within time.Duration, again func(error) bool) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		answer, err := client.Ask[T](ctx, to, m)
-		if err == nil || !passes(err) || !wait(ctx, pause) {
+		if err == nil || !again(err) || !wait(ctx, pause) {
 			return answer, abandoned(ctx, err)
 		}
 	}
 }
 
-// passes reports whether the same read may soon be answered.
+// passes reports whether the same question may soon be answered.
 func passes(err error) bool {
 	return errors.Is(err, messages.ActorAway) || errors.Is(err, messages.Unproved)
 }
@@ -76,16 +91,6 @@ func wait(ctx context.Context, pause time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-func write[T any](ctx context.Context, to supervisor.Ref, m any) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
-	defer cancel()
-	answer, err := client.Ask[T](ctx, to, m)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return answer, messages.OutcomeUnknown.From(err)
-	}
-	return answer, abandoned(ctx, err)
 }
 
 // abandoned gives the reason why nobody waits any more, where that is why there is

@@ -40,7 +40,6 @@ type space struct {
 	tree       *supervisor.Tree
 	mu         sync.Mutex
 	gate       func(context.Context, any) // what an asked actor does before it answers
-	asked      int                        // enrolments the writer was asked for
 	address    *Address
 	public     *Address
 	keyring    *identity.Keyring
@@ -79,9 +78,6 @@ func (a *teller) Receive(ctx actor.Context) {
 func (s *space) pass(ctx context.Context, m any) {
 	s.mu.Lock()
 	gate := s.gate
-	if _, enrol := m.(messages.Enrol); enrol {
-		s.asked++
-	}
 	s.mu.Unlock()
 	if gate != nil {
 		gate(ctx, m)
