@@ -116,13 +116,13 @@ func ask(w *world.World) messages.SpaceState {
 	return answer.(messages.Status).State
 }
 
-// watch has an actor of the system watch a space; what it returns is closed when
-// that actor is told that the space has ended.
+// watch has an actor of the system watch a space until it ends; what it returns is
+// closed when the actor is told so.
 func watch(w *world.World) <-chan struct{} {
 	w.Helper()
 	watching, ended := make(chan struct{}), make(chan struct{})
 	pid := w.Space.PID()
-	watcher := w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
 			ctx.Watch(pid)
@@ -130,10 +130,10 @@ func watch(w *world.World) <-chan struct{} {
 		case *actor.Terminated:
 			if m.Who.Equal(pid) {
 				close(ended)
+				ctx.Stop(ctx.Self())
 			}
 		}
 	}))
-	w.Cleanup(func() { w.System.Root.Stop(watcher) })
 	<-watching
 	return ended
 }
