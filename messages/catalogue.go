@@ -5,7 +5,7 @@ package messages
 var (
 	// InternalFault is what an error without an entry becomes at a face.
 	InternalFault = Error{Code: Internal, Reason: "internal", Message: "something failed inside the service",
-		Operator: "the log line with this request id has the cause", Next: "authplane doctor"}
+		Operator: "the log line with this request id has the cause", Next: "authplane status"}
 
 	// Requests.
 
@@ -38,7 +38,7 @@ var (
 		Operator: "keys of the provider could not be fetched; machines and the ledger work without it", Next: "authplane status", Retryable: true}
 	// ProviderAbsent is a provider's proof where no provider is configured.
 	ProviderAbsent = Error{Code: Unimplemented, Reason: "proof.no-provider", Message: "no identity provider is configured",
-		Operator: "configure one; until then only machines exchange", Next: "authplane doctor"}
+		Operator: "configure one; until then only machines exchange", Next: "authplane status"}
 	// CapabilityInvalid is a call without the capability of this start.
 	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
 		Operator: "read the capability file of the running service", Next: "authplane status --dir <dir>"}
@@ -53,12 +53,12 @@ var (
 		Operator: "a secrets directory was copied or mixed up", Next: "restore the secrets directory"}
 	// KeyTooEarly is a step of a rotation before its time.
 	KeyTooEarly = Error{Code: FailedPrecondition, Reason: "keys.too-early", Message: "it is too early for this step of the rotation",
-		Operator: "caches and bearers of the former step still live", Next: "authplane keys rotate"}
+		Operator: "caches and bearers of the former step still live", Next: "repeat the step later"}
 	// KeyInUse is a step that the state of the keys does not allow.
 	KeyInUse = Error{Code: FailedPrecondition, Reason: "keys.in-use", Message: "the state of the keys does not allow this step",
-		Operator: "keys go from published to active, superseded and retired, one rotation at a time", Next: "authplane keys rotate"}
+		Operator: "keys go from published to active, superseded and retired, one rotation at a time", Next: "repeat the step later"}
 	// KeyUnknown is a step that names no key of the space.
-	KeyUnknown = Error{Code: NotFound, Reason: "keys.unknown", Message: "no such key", Next: "authplane keys rotate"}
+	KeyUnknown = Error{Code: NotFound, Reason: "keys.unknown", Message: "no such key", Next: "repeat the step later"}
 	// ChainStands is a trust chain asked for where one stands, whole or in part.
 	ChainStands = Error{Code: AlreadyExists, Reason: "chain.stands", Message: "a trust chain stands here already",
 		Operator: "nothing was changed; another chain would orphan whatever this one issued", Next: "use another directory"}
@@ -68,7 +68,7 @@ var (
 	// KeysUnusable is key material that is torn, too widely readable, or of another
 	// chain or space.
 	KeysUnusable = Error{Code: FailedPrecondition, Reason: "keys.unusable", Message: "the key material cannot be used",
-		Operator: "it is never made anew, since whatever was issued hangs on it", Next: "authplane doctor"}
+		Operator: "it is never made anew, since whatever was issued hangs on it", Next: "authplane status"}
 	// OwnerSecretDamaged is an owner secret that is too short to be one.
 	OwnerSecretDamaged = Error{Code: FailedPrecondition, Reason: "keys.owner-secret", Message: "the owner secret cannot be used",
 		Operator: "the secret is torn; it is never made anew, since every owner is derived from it", Next: "restore the secrets directory"}
@@ -106,10 +106,10 @@ var (
 		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane token"}
 	// IncarnationStanding is a new life asked for while the old one stands.
 	IncarnationStanding = Error{Code: FailedPrecondition, Reason: "incarnation.standing", Message: "the former incarnation has not ended",
-		Operator: "retire the principal, then grant again", Next: "authplane retire"}
+		Operator: "revoke the former grant, then grant again", Next: "authplane revoke <owner>/<actor>"}
 	// GateShut is an incarnation whose gate an operation holds shut.
 	GateShut = Error{Code: PermissionDenied, Reason: "gate.shut", Message: "nothing may be issued to this principal now",
-		Operator: "an operation holds the gate", Next: "authplane operations"}
+		Operator: "an operation holds the gate", Next: "authplane tree"}
 	// CredentialGone is a credential that is revoked, superseded or unknown.
 	CredentialGone = Error{Code: PermissionDenied, Reason: "credential.gone", Message: "the credential is no longer valid",
 		Operator: "it was revoked, superseded or never issued", Next: "authplane token"}
@@ -124,7 +124,7 @@ var (
 		Operator: "no leader, no quorum beat yet, or the reader is restarting", Next: "authplane status", Retryable: true}
 	// BrokerAway is a broker that does not answer.
 	BrokerAway = Error{Code: Unavailable, Reason: "broker.away", Message: "the broker cannot be reached, retry shortly",
-		Operator: "the NATS server or its JetStream leader does not answer", Next: "authplane doctor", Retryable: true}
+		Operator: "the NATS server or its JetStream leader does not answer", Next: "authplane status", Retryable: true}
 	// OutcomeUnknown is a write whose answer never came, however often it was repeated.
 	OutcomeUnknown = Error{Code: Unavailable, Reason: "write.unknown", Message: "the outcome is not known, read before you retry",
 		Operator: "the write may or may not have landed; nothing was undone on a guess", Next: "authplane grants", Retryable: true}
@@ -164,20 +164,65 @@ var (
 
 	// StreamForeign is a stream that is not the one this installation made.
 	StreamForeign = Error{Code: FailedPrecondition, Reason: "stream.foreign", Message: "the authority stream is not ours",
-		Operator: "it was deleted and made anew, or belongs to another installation", Next: "authplane doctor"}
+		Operator: "it was deleted and made anew, or belongs to another installation", Next: "authplane status"}
 	// StreamDrifted is a stream whose shape was changed.
 	StreamDrifted = Error{Code: FailedPrecondition, Reason: "stream.drifted", Message: "the authority stream has changed shape",
-		Operator: "somebody altered its configuration; it is never altered back", Next: "authplane doctor"}
+		Operator: "somebody altered its configuration; it is never altered back", Next: "authplane status"}
 	// RowCorrupt is a row that cannot be what we wrote.
 	RowCorrupt = Error{Code: Internal, Reason: "row.corrupt", Message: "a record cannot be read",
-		Operator: "a row is garbled or was deleted by hand", Next: "authplane doctor"}
+		Operator: "a row is garbled or was deleted by hand", Next: "authplane status"}
+
+	// The plane: its claim, its scans, its instances.
+
+	// ClaimCorrupt is a claim that no process of ours can have written.
+	ClaimCorrupt = Error{Code: FailedPrecondition, Reason: "claim.corrupt", Message: "the record of the plane cannot be read",
+		Operator: "the plane's row is garbled or was deleted by hand; it is never written over", Next: "authplane doctor"}
+	// ClaimLivePeer is a plane that another process runs.
+	ClaimLivePeer = Error{Code: FailedPrecondition, Reason: "claim.live-peer", Message: "another process runs the plane",
+		Operator: "it is connected; a process on standby takes over when it is gone", Next: "authplane status"}
+	// ClaimUnknown is a holder of which nobody can say whether it is gone.
+	ClaimUnknown = Error{Code: Unavailable, Reason: "claim.unknown", Message: "it cannot be told now who runs the plane, retry shortly",
+		Operator: "the servers do not say enough about the former holder; if its server is lost for good, name that server",
+		Next:     "authplane serve --server-lost <name>", Retryable: true}
+	// ClaimConcurrent is a plane that others claimed at the same moment.
+	ClaimConcurrent = Error{Code: FailedPrecondition, Reason: "claim.concurrent", Message: "another process claimed the plane at the same moment",
+		Operator: "one of them has it; a process on standby takes over when that one is gone", Next: "authplane status"}
+	// ClaimFenced is a use of the plane after this process lost hold of it.
+	ClaimFenced = Error{Code: FailedPrecondition, Reason: "claim.fenced", Message: "this process stopped running the plane",
+		Operator: "it takes the plane back by itself if nobody else has it", Next: "authplane status"}
+	// ClaimReleased is a use of the plane after its release began.
+	ClaimReleased = Error{Code: FailedPrecondition, Reason: "claim.released", Message: "this process gives the plane back",
+		Operator: "the plane is closing", Next: "authplane status"}
+	// ClaimLost is a claim that is no longer this process's.
+	ClaimLost = Error{Code: FailedPrecondition, Reason: "claim.lost", Message: "the plane is no longer this process's",
+		Operator: "another process may run it; nothing of this one lands any more", Next: "authplane status"}
+	// ReleaseUnreachable is a claim that may still stand, since the broker did not answer.
+	ReleaseUnreachable = Error{Code: Unavailable, Reason: "claim.release-unreachable", Message: "the plane could not be given back, close again",
+		Operator: "the broker did not answer; if this process ends so, whoever is on standby takes over by itself", Next: "close again, or authplane doctor", Retryable: true}
+	// ScanIncomplete is an enumeration that cannot prove that it saw every row.
+	ScanIncomplete = Error{Code: Unavailable, Reason: "scan.incomplete", Message: "the records could not be read whole, retry shortly",
+		Operator: "a message was dropped, the consumer ended, or the replica lags; nothing was concluded", Next: "authplane operations", Retryable: true}
+	// ScanRefused is an enumeration that the stream will not run as it is meant.
+	ScanRefused = Error{Code: FailedPrecondition, Reason: "scan.refused", Message: "the records cannot be enumerated",
+		Operator: "a consumer of the scanner's name cannot be removed, or is not as it was made", Next: "authplane doctor"}
+	// InstanceSuperseded is a registration that another one overtook.
+	InstanceSuperseded = Error{Code: Conflict, Reason: "instance.superseded", Message: "another process registered this instance",
+		Operator: "the newer process is the instance; this one must end", Next: "authplane status"}
+	// InstanceForeign is an instance that belongs to another principal.
+	InstanceForeign = Error{Code: PermissionDenied, Reason: "instance.foreign", Message: "the instance belongs to another principal",
+		Next: "authplane status"}
+	// InstanceNotFound is an instance that never registered.
+	InstanceNotFound = Error{Code: NotFound, Reason: "instance.not-found", Message: "no such instance", Next: "authplane status"}
+	// InstanceHeld is a gate that cannot be opened, since what it waits for is not done.
+	InstanceHeld = Error{Code: Unavailable, Reason: "instance.held", Message: "a former process of this instance is not gone yet, retry shortly",
+		Operator: "its credentials are revoked, and a connection of it could not be proved gone", Next: "authplane connections", Retryable: true}
 
 	// A connect request that did not prove to come from a server of ours.
 
 	// RequestUnsealed is a connect request without a seal, or one that cannot be opened.
 	RequestUnsealed = Error{Code: Unauthenticated, Reason: "request.unsealed", Message: "the connect request is not sealed to us",
-		Operator: "check the xkey of the AUTH account", Next: "authplane doctor"}
+		Operator: "check the xkey of the AUTH account", Next: "authplane status"}
 	// RequestForged is a connect request whose signature or issuer does not hold.
 	RequestForged = Error{Code: Unauthenticated, Reason: "request.forged", Message: "the connect request does not come from a known server",
-		Operator: "its signature, issuer or sealing key does not hold, or the server is not on the list", Next: "authplane doctor"}
+		Operator: "its signature, issuer or sealing key does not hold, or the server is not on the list", Next: "authplane status"}
 )

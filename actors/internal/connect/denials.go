@@ -42,8 +42,10 @@ func remedy(entry messages.Error, p messages.Principal) string {
 func about(command string, p messages.Principal) string {
 	path := p.Owner + "/" + p.Actor
 	switch command {
-	case "authplane grant", "authplane grants", "authplane retire":
-		return command + " " + path
+	case "authplane grant":
+		return command + " --owner " + p.Owner + " --actor " + p.Actor
+	case "authplane grants":
+		return "authplane show " + path
 	}
 	return strings.ReplaceAll(command, "<owner>/<actor>", path)
 }
