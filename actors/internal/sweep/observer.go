@@ -1,0 +1,48 @@
+package sweep
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// DefaultPatience is how long servers get to answer. Too short, and in a storm of
+// connects a busy server counts as missing.
+const DefaultPatience = 2 * time.Second
+
+// Observer asks over one connection who the servers are and what connections they
+// have. It keeps nothing and is safe for concurrent use.
+type Observer struct {
+	nc       *nats.Conn
+	patience time.Duration
+	own      bool
+}
+
+// NewObserver makes an observer on a connection to the system account that may
+// ask as the observer's key says. Each question waits for patience at most; 0 means
+// DefaultPatience.
+func NewObserver(nc *nats.Conn, patience time.Duration) *Observer {
+	return &Observer{nc: nc, patience: cmp.Or(patience, DefaultPatience)}
+}
+
+// NewOwnObserver makes an observer on a connection of the very account it is to
+// sweep, for where there is no way into the system account. It sees the connections
+// of that account and no other, and cannot tell who the servers are: only of known
+// servers can it say that they are missing, so that in a cluster its word is worth
+// no more than the list it is given. It cannot make a Roster.
+func NewOwnObserver(nc *nats.Conn, patience time.Duration) *Observer {
+	o := NewObserver(nc, patience)
+	o.own = true
+	return o
+}
+
+// connections is the question for the connections of one account.
+func (o *Observer) connections(account string) question {
+	// One page above any total: with several, connections can slip from one to the next.
+	q := question{subject: "$SYS.REQ.ACCOUNT." + account + ".CONNZ", body: []byte(`{"auth":true,"limit":1048576}`)}
+	if o.own {
+		q.subject = "$SYS.REQ.ACCOUNT.PING.CONNZ"
+	}
+	return q
+}

@@ -1,0 +1,192 @@
+package presence
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/nats-io/nats.go"
+
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// lookEvery is how often the table is asked whom to kick.
+const lookEvery = 100 * time.Millisecond
+
+// Config is what presence needs.
+type Config struct {
+	Dialer *broker.Dialer
+	Space  string
+	// Instance is this process's name among those of the space.
+	Instance string
+	// Connections lists what others shall drop when this process stands still: its
+	// responders' and scanners' connections. It is called four times a second, from
+	// any goroutine, and must not block.
+	Connections func() []messages.ConnectionRef
+	// Evictor is the path of the actor that kicks.
+	Evictor string
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// Spec describes presence as a child.
+func Spec(config Config) supervisor.Spec {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return supervisor.Spec{
+		Name: "presence",
+		New:  func(life *supervisor.Life) actor.Actor { return newPresence(life, config) },
+	}
+}
+
+// presence is one life.
+type presence struct {
+	*client.Client
+	life    *supervisor.Life
+	config  Config
+	evictor supervisor.Ref
+
+	mu    sync.Mutex // words leave in the order they were made
+	table *Table
+	conn  *broker.Conn // the newest that was proved; nil before the first
+	// came is how often conn had come back when that was last looked at.
+	came uint64
+}
+
+func newPresence(life *supervisor.Life, config Config) *presence {
+	p := &presence{
+		life: life, config: config, evictor: life.Ref(config.Evictor),
+		table: NewTable(config.Instance, names.NewUID(), config.Now),
+	}
+	p.Client = client.New(life, config.Dialer, broker.Presence(config.Instance), broker.Use{Prove: p.join})
+	return p
+}
+
+// parting tells the life that it said goodbye, and may close.
+type parting struct{ close *supervisor.Close }
+
+// Receive answers ListPeers with Peers.
+func (p *presence) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *supervisor.Open:
+		p.life.Go("say and look", p.run)
+		p.Client.Receive(m)
+	case messages.ListPeers:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		ctx.Respond(messages.Peers{Items: p.table.Peers()})
+	case *supervisor.Close:
+		p.life.Go("say goodbye", func(ctx context.Context) {
+			p.leave(ctx)
+			p.life.Tell(parting{m})
+		})
+	case parting:
+		p.Client.Receive(m.close)
+	default:
+		p.Client.Receive(m)
+	}
+}
+
+// join hears the others over a new connection.
+func (p *presence) join(ctx context.Context, conn *broker.Conn) error {
+	prefix := broker.PresenceSubject(p.config.Space, "")
+	_, err := conn.NATS().Subscribe(prefix+"*", func(m *nats.Msg) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.table.Hear(strings.TrimPrefix(m.Subject, prefix), m.Data)
+	})
+	if err != nil {
+		return err
+	}
+	if err := conn.NATS().FlushWithContext(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn, p.came = conn, conn.Reconnects()
+	p.table.Rejoin()
+	return nil
+}
+
+// run says that this process lives and looks who does not, until the life ends.
+func (p *presence) run(ctx context.Context) {
+	say, look := time.NewTicker(sayEvery), time.NewTicker(lookEvery)
+	defer say.Stop()
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-say.C:
+			p.say()
+		case <-look.C:
+			for _, kick := range p.due() {
+				p.life.Go("kick "+kick.Instance, func(ctx context.Context) { p.kick(ctx, kick) })
+			}
+		}
+	}
+}
+
+// say publishes the next word. A word that cannot be sent is missed by this process
+// as well as by its peers.
+func (p *presence) say() {
+	connections := p.config.Connections()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil {
+		return
+	}
+	if word, err := p.table.Say(connections); word != nil && err == nil {
+		_ = p.conn.NATS().Publish(broker.PresenceSubject(p.config.Space, p.config.Instance), word)
+	}
+}
+
+// leave publishes the last word, and returns when the server has it.
+func (p *presence) leave(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil {
+		return
+	}
+	if word, err := p.table.Leave(); word != nil && err == nil {
+		_ = p.conn.NATS().Publish(broker.PresenceSubject(p.config.Space, p.config.Instance), word)
+	}
+}
+
+func (p *presence) due() []Kick {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil {
+		return nil
+	}
+	if came := p.conn.Reconnects(); came != p.came {
+		p.came = came
+		p.table.Rejoin()
+	}
+	return p.table.Due()
+}
+
+// kickWithin bounds the wait for the evictor, which may be between two lives.
+const kickWithin = 3 * time.Second
+
+// kick has a silent peer's connections dropped.
+func (p *presence) kick(ctx context.Context, kick Kick) {
+	ctx, cancel := context.WithTimeout(ctx, kickWithin)
+	defer cancel()
+	kicked, err := client.Ask[messages.Kicked](ctx, p.evictor, messages.KickConnections{Connections: kick.Connections})
+	if err != nil {
+		p.life.Log().Warn("a silent peer could not be kicked", "peer", kick.Instance, "error", err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.table.Failed(kick.Instance)
+		return
+	}
+	p.life.Log().Warn("a peer fell silent and was kicked", "peer", kick.Instance, "connections", len(kicked.Results))
+}

@@ -1,0 +1,207 @@
+package presence
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// Times by which processes watch each other.
+const (
+	// sayEvery is how often a process says that it lives.
+	sayEvery = 250 * time.Millisecond
+	// fresh is how recently a word of one's own must have been sent that came back,
+	// for silence of others to mean anything.
+	fresh = 500 * time.Millisecond
+	// silence is how long a peer may say nothing.
+	silence = time.Second
+	// kickEvery is how long a peer is left alone once it was kicked.
+	kickEvery = 10 * time.Second
+)
+
+// maxPeers bounds the processes that are watched; further ones are not.
+const maxPeers = 64
+
+// maxSent bounds the words whose return is awaited; with fresh and sayEvery as they
+// are, older ones are of no use.
+const maxSent = 8
+
+// Table is what one process knows of who lives. Its methods are called one at a
+// time.
+type Table struct {
+	self string
+	life string
+	now  func() time.Time
+
+	count uint64
+	sent  map[uint64]time.Time // when recent words were sent
+	// echoed is when the latest of the own words that came back was sent, and
+	// hearing since when they have come back without a gap; zero before the first.
+	echoed, hearing time.Time
+	leaving         bool
+	own             []messages.ConnectionRef
+	peers           map[string]*peer
+}
+
+// peer is another process.
+type peer struct {
+	heard       time.Time
+	connections []messages.ConnectionRef
+	kicked      time.Time
+	// settled says that the kick reached the servers: nothing is left to drop until
+	// it speaks again.
+	settled bool
+}
+
+// NewTable makes the table of the process self. life is a name for this table that
+// no other has; now is the clock.
+func NewTable(self, life string, now func() time.Time) *Table {
+	return &Table{self: self, life: life, now: now, sent: map[uint64]time.Time{}, peers: map[string]*peer{}}
+}
+
+// Say returns the next word, with the connections this process has now, for
+// publishing at once. After Leave there is none: nil.
+func (t *Table) Say(connections []messages.ConnectionRef) ([]byte, error) {
+	if t.leaving {
+		return nil, nil
+	}
+	t.own = connections[:min(len(connections), maxConnections)]
+	return t.next(false)
+}
+
+// Leave returns the last word: nobody shall take silence for standing still. Later
+// there is none: nil.
+func (t *Table) Leave() ([]byte, error) {
+	if t.leaving {
+		return nil, nil
+	}
+	t.leaving = true
+	return t.next(true)
+}
+
+func (t *Table) next(leaving bool) ([]byte, error) {
+	t.count++
+	t.sent[t.count] = t.now()
+	delete(t.sent, t.count-maxSent)
+	return word{Version: version, Life: t.life, Count: t.count, Connections: t.own, Leaving: leaving}.encode()
+}
+
+// Hear takes a word that instance said. What is not one is ignored.
+func (t *Table) Hear(instance string, data []byte) {
+	w, err := parse(data)
+	switch {
+	case err != nil:
+	case instance == t.self:
+		t.hearSelf(w)
+	case w.Leaving:
+		t.part(instance)
+	default:
+		t.hearPeer(instance, w)
+	}
+}
+
+// hearSelf notes how recent a word has come back. Where the words in between are
+// missing, others may have been missed as well: their silence counts from now.
+func (t *Table) hearSelf(w word) {
+	sent, known := t.sent[w.Count]
+	if w.Life != t.life || !known || sent.Before(t.echoed) {
+		return
+	}
+	if t.echoed.IsZero() || sent.Sub(t.echoed) > fresh {
+		t.hearing = t.now()
+	}
+	t.echoed = sent
+}
+
+// Rejoin says that words may have been missed: the connection is a new one.
+func (t *Table) Rejoin() { t.hearing = t.now() }
+
+func (t *Table) hearPeer(instance string, w word) {
+	p := t.peers[instance]
+	if p == nil {
+		if len(t.peers) >= maxPeers {
+			return
+		}
+		p = &peer{}
+		t.peers[instance] = p
+	}
+	p.heard, p.connections, p.settled = t.now(), w.Connections, false
+}
+
+// part forgets a peer that said goodbye, but not that it was kicked.
+func (t *Table) part(instance string) {
+	if p := t.peers[instance]; p != nil {
+		p.connections, p.settled = nil, true
+	}
+}
+
+// Kick is a peer that fell silent, and what it has.
+type Kick struct {
+	Instance    string
+	Connections []messages.ConnectionRef
+}
+
+// Due returns the peers to kick now. Each counts as kicked from now on; Failed
+// takes that back.
+func (t *Table) Due() []Kick {
+	now := t.now()
+	t.forget(now)
+	if t.leaving || t.echoed.IsZero() || now.Sub(t.echoed) > fresh {
+		return nil
+	}
+	var due []Kick
+	for instance, p := range t.peers {
+		if p.settled || now.Sub(later(p.heard, t.hearing)) < silence || !p.kicked.IsZero() && now.Sub(p.kicked) < kickEvery {
+			continue
+		}
+		p.kicked, p.settled = now, true
+		if connections := t.foreign(p.connections); len(connections) > 0 {
+			due = append(due, Kick{Instance: instance, Connections: connections})
+		}
+	}
+	slices.SortFunc(due, func(a, b Kick) int { return cmp.Compare(a.Instance, b.Instance) })
+	return due
+}
+
+// foreign leaves out what is this process's own, whatever a peer says it has.
+func (t *Table) foreign(connections []messages.ConnectionRef) []messages.ConnectionRef {
+	return slices.DeleteFunc(slices.Clone(connections), func(c messages.ConnectionRef) bool { return slices.Contains(t.own, c) })
+}
+
+// Failed says that a kick reached nobody: it is due again.
+func (t *Table) Failed(instance string) {
+	if p := t.peers[instance]; p != nil && p.settled {
+		p.kicked, p.settled = time.Time{}, len(p.connections) == 0
+	}
+}
+
+// forget drops peers of whom nothing is left to remember.
+func (t *Table) forget(now time.Time) {
+	for instance, p := range t.peers {
+		if p.settled && now.Sub(later(p.heard, p.kicked)) >= kickEvery {
+			delete(t.peers, instance)
+		}
+	}
+}
+
+// Peers lists who is heard, this process first if it hears itself.
+func (t *Table) Peers() []messages.Peer {
+	var out []messages.Peer
+	if !t.echoed.IsZero() {
+		out = append(out, messages.Peer{Instance: t.self, Self: true, Heard: t.echoed, Connections: slices.Clone(t.own)})
+	}
+	for instance, p := range t.peers {
+		out = append(out, messages.Peer{Instance: instance, Heard: p.heard, Connections: slices.Clone(p.connections), Kicked: p.kicked})
+	}
+	slices.SortFunc(out, func(a, b messages.Peer) int { return cmp.Compare(a.Instance, b.Instance) })
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
