@@ -215,13 +215,16 @@ func TestDeathDuringDrainIsReportedByTheClose(t *testing.T) {
 }
 
 // A child that does not answer is reported, with the others closed; a later close
-// waits for it and does not ask twice.
+// asks it again, and nobody else.
 func TestStillRunning(t *testing.T) {
 	j := &journal{}
-	release := make(chan struct{})
-	p := &probe{journal: j, close: func(l *Life, _ *Close) {
-		l.Go("flush", func(context.Context) { <-release; l.ClosedWith(nil) })
-	}}
+	p := &probe{journal: j}
+	asked := 0
+	p.close = func(l *Life, _ *Close) {
+		if asked++; asked > 1 {
+			l.ClosedWith(nil)
+		}
+	}
 	tree := start(t, group("root", plain("a", j), p.spec("b"), plain("c", j)))
 	sub := tree.Events(64)
 	defer sub.Close()
@@ -241,12 +244,32 @@ func TestStillRunning(t *testing.T) {
 	if n := node(t, tree, "b"); n.State != StateStillRunning {
 		t.Fatalf("%+v", n)
 	}
-	close(release)
 	if err := tree.Close(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	j.want(t)
+	j.want(t, "close b")
 	wait(t, tree.Closed(), "the tree to be closed")
+}
+
+// An answer that comes after the close gave up counts, and so does a second one.
+func TestLateAnswerToAClose(t *testing.T) {
+	release := make(chan struct{})
+	p := &probe{close: func(l *Life, _ *Close) {
+		l.Go("flush", func(context.Context) { <-release; l.ClosedWith(nil) })
+	}}
+	tree := start(t, group("root", p.spec("a")))
+	sub := tree.Events(64)
+	defer sub.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), instant)
+	defer cancel()
+	if err := tree.Close(ctx); !errors.Is(err, ErrStillRunning) {
+		t.Fatal(err)
+	}
+	close(release)
+	next(t, sub, at[Closed]("a"))
+	if err := tree.Close(within(t)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestHungReceiveAndHungTaskAreNamed(t *testing.T) {

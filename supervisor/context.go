@@ -79,15 +79,16 @@ func (c *leafContext) Forward(to *actor.PID) {
 	}
 	t := c.life.tree
 	next := &delivery{msg: d.msg, header: d.header, ask: d.ask, sender: d.sender}
+	next.seen.Store(true) // by this actor
 	if process, ok := t.system.ProcessRegistry.Get(to); ok {
 		if a, ok := process.(*address); ok && a.tree == t {
 			if err := a.deliver(next); err != nil {
-				next.answer(t, err)
+				next.refuse(t, err)
 			}
 			return
 		}
 	} else {
-		next.answer(t, ErrUnavailable)
+		next.refuse(t, ErrUnavailable)
 		return
 	}
 	t.hand(to, d.msg, c.senderOf(d))

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -44,6 +45,15 @@ func (d *delivery) awaited() bool {
 		return d.ask.waiting()
 	}
 	return d.sender != nil
+}
+
+// refuse answers d with reason, and with ErrUnanswered if an actor has seen it: it may
+// have been done.
+func (d *delivery) refuse(t *Tree, reason error) {
+	if d.seen.Load() {
+		reason = fmt.Errorf("%w, %w", reason, ErrUnanswered)
+	}
+	d.answer(t, reason)
 }
 
 // answer settles d. Only the first answer counts.

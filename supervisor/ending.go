@@ -6,14 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-func (l *Life) ended() bool {
-	select {
-	case <-l.over:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Life) ended() bool { return l.dead.Load() }
 
 // finish makes the life over. From here on its address refuses, everything that it
 // accepted and did not answer is answered, and its context is cancelled. What is
@@ -44,6 +37,7 @@ func (l *Life) finishIf(in func(lifePhase) bool, cause error, orderly bool) {
 		l.diedIn, reason = PhaseClose, l.addr.closing
 	}
 	l.phase, l.cause, l.orderly = lifeOver, cause, orderly
+	l.dead.Store(true)
 	if len(l.tasks) == 0 {
 		close(l.idle)
 	}

@@ -280,6 +280,7 @@ func (l *Life) askDrain(deadline time.Time) bool {
 		l.phase = lifeDraining
 	}
 	l.asked = true
+	forget(l.drained)
 	l.seat.set(StateDraining)
 	l.tree.emit(Draining{l.tree.origin(l.seat.path, l.generation)})
 	l.tell(&Drain{Deadline: deadline})
@@ -295,6 +296,7 @@ func (l *Life) askClose(why Why, cause error, deadline time.Time) {
 		return
 	}
 	l.phase, l.closing = lifeClosing, true
+	forget(l.refused)
 	l.addr.set(l, l.addr.closing)
 	l.seat.set(StateClosing)
 	l.tree.emit(Closing{Origin: l.tree.origin(l.seat.path, l.generation), Why: why})

@@ -32,6 +32,8 @@ type Life struct {
 	stopped chan struct{} // closed when the actor has stopped
 	gone    chan struct{} // closed when nothing of the life is left
 
+	dead atomic.Bool // it is over; set before anything is answered because of that
+
 	mu       sync.Mutex
 	phase    lifePhase
 	cause    error // why it is over; nil after an orderly close
@@ -177,11 +179,16 @@ func (l *Life) ClosedWith(err error) {
 
 // replace puts v into a channel of capacity 1, in place of what is in it.
 func replace(ch chan error, v error) {
+	forget(ch)
+	ch <- v
+}
+
+// forget takes out what nobody waited for any more.
+func forget(ch chan error) {
 	select {
 	case <-ch:
 	default:
 	}
-	ch <- v
 }
 
 // Fail ends this life with err. Nil is a mistake of the caller and counts as

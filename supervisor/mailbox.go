@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -103,11 +102,7 @@ func (m *mailbox) close(reason error) {
 	m.queue = fifo{}
 	m.mu.Unlock()
 	for _, d := range left {
-		if d.seen.Load() {
-			d.answer(m.tree, fmt.Errorf("%w, %w", reason, ErrUnanswered))
-		} else {
-			d.answer(m.tree, reason)
-		}
+		d.refuse(m.tree, reason)
 	}
 }
 
@@ -146,7 +141,7 @@ func (m *mailbox) track(d *delivery) (forgotten []*delivery) {
 		}
 		clear(m.unanswered[len(kept):])
 		if extra := len(kept) - keptUnanswered; extra > 0 {
-			kept, forgotten = forget(kept, extra)
+			kept, forgotten = dropOldest(kept, extra)
 		}
 		m.unanswered = kept
 		m.sweepAt = max(sweepFloor, 2*len(kept))
@@ -155,9 +150,9 @@ func (m *mailbox) track(d *delivery) (forgotten []*delivery) {
 	return forgotten
 }
 
-// forget takes the oldest n requests from outside the kit out of list. Questions of
+// dropOldest takes the oldest n requests from outside the kit out of list. Questions of
 // the kit stay: their number is that of the goroutines waiting for them.
-func forget(list []*delivery, n int) (kept, forgotten []*delivery) {
+func dropOldest(list []*delivery, n int) (kept, forgotten []*delivery) {
 	kept = make([]*delivery, 0, len(list))
 	for _, d := range list {
 		if d.ask == nil && len(forgotten) < n {

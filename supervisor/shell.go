@@ -54,11 +54,13 @@ func (s *shell) pass() {
 }
 
 func (s *shell) handle(d *delivery) {
+	// In this order, so that who is told that nobody has seen a message can rely on it:
+	// the mailbox looks at seen after the life is over, and nothing is received then.
+	d.seen.Store(true)
 	if s.life.ended() || s.receive == nil {
 		d.answer(s.life.tree, s.life.addr.unavailable)
 		return
 	}
-	d.seen.Store(true)
 	s.ctx.current = d
 	defer func() { s.ctx.current = nil }()
 	s.life.guard("receive", func() {

@@ -2,6 +2,8 @@ package supervisor_test
 
 import (
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -63,5 +65,91 @@ func TestUnansweredIsToldFromUnseen(t *testing.T) {
 	nobody, _ := tree.Ref("nobody")
 	if _, err := supervisor.Ask[int](t.Context(), nobody, "hold this"); errors.Is(err, supervisor.ErrUnanswered) || !errors.Is(err, supervisor.ErrUnavailable) {
 		t.Errorf("unseen: %v", err)
+	}
+}
+
+// marker notes which questions it has seen, and answers one in three.
+type marker struct {
+	life *supervisor.Life
+	seen *sync.Map
+}
+
+func (m *marker) Receive(ctx actor.Context) {
+	switch q := ctx.Message().(type) {
+	case *supervisor.Open:
+		m.life.Opened()
+	case int:
+		m.seen.Store(q, true)
+		switch q % 3 {
+		case 0:
+			ctx.Respond(q)
+		case 1:
+			m.life.Fail(errBoom)
+		}
+	case *supervisor.Close:
+		m.life.ClosedWith(nil)
+	}
+}
+
+// Who is not told that a question was seen can rely on it that it was not, however
+// the death and the question fall together.
+func TestUnseenIsUnseen(t *testing.T) {
+	var seen sync.Map
+	tree := start(t, group("root", supervisor.Spec{Name: "marker", New: func(l *supervisor.Life) actor.Actor {
+		return &marker{l, &seen}
+	}}), supervisor.WithRestart(never()))
+	to := ref(t, tree, "marker")
+	back := func() { // until it answers again
+		for {
+			if _, err := supervisor.Ask[int](t.Context(), to, -3); err == nil || t.Context().Err() != nil {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+	var askers, killer sync.WaitGroup
+	stop := make(chan struct{})
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = tree.Kill("marker", supervisor.Stop)
+				back()
+			}
+		}
+	})
+	var answered, unanswered, unseen int
+	var mu sync.Mutex
+	for hand := range 8 {
+		askers.Go(func() {
+			for i := range 100 {
+				q := hand*1000 + i
+				_, err := supervisor.Ask[int](t.Context(), to, q)
+				_, was := seen.Load(q)
+				mu.Lock()
+				switch {
+				case err == nil:
+					answered++
+				case errors.Is(err, supervisor.ErrUnanswered):
+					unanswered++
+				default:
+					if unseen++; was {
+						t.Errorf("%d was seen: %v", q, err)
+					}
+				}
+				mu.Unlock()
+				if err != nil {
+					back()
+				}
+			}
+		})
+	}
+	askers.Wait()
+	close(stop)
+	killer.Wait()
+	if answered == 0 || unanswered == 0 || unseen == 0 {
+		t.Errorf("answered %d, unanswered %d, unseen %d", answered, unanswered, unseen)
 	}
 }
