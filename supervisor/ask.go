@@ -21,7 +21,8 @@ const DefaultAsk = 10 * time.Second
 // There is always an answer. If the child is not open, ends before it has
 // answered, or panics over the message, it is ErrUnavailable, at once; if too many
 // messages wait, ErrOverloaded; if the deadline passes, ErrUnavailable and
-// context.DeadlineExceeded. A message is never delivered twice. An answer that is an
+// context.DeadlineExceeded. ErrUnanswered says in addition that an actor had seen the
+// message and ended before it answered. A message is never delivered twice. An answer that is an
 // error value is returned as the error, one of another type than T as ErrWrongAnswer.
 func Ask[T any](ctx context.Context, to Ref, msg any) (T, error) {
 	var zero T

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -95,7 +96,9 @@ func (m *marker) Receive(ctx actor.Context) {
 // the death and the question fall together.
 func TestUnseenIsUnseen(t *testing.T) {
 	var seen sync.Map
+	var current atomic.Pointer[supervisor.Life]
 	tree := start(t, group("root", supervisor.Spec{Name: "marker", New: func(l *supervisor.Life) actor.Actor {
+		current.Store(l)
 		return &marker{l, &seen}
 	}}), supervisor.WithRestart(never()))
 	to := ref(t, tree, "marker")
@@ -115,7 +118,7 @@ func TestUnseenIsUnseen(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_, _ = tree.Kill("marker", supervisor.Stop)
+				current.Load().Fail(errBoom) // beside the actor, which may be about to receive
 				back()
 			}
 		}
