@@ -9,18 +9,21 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
+	"github.com/cotal-ai/authplane/messages"
 )
 
 // Role is what one connection is for and exactly what it may do. The roles are
 // the functions below; nobody makes another one elsewhere.
 //
-// In the lists {space}, {authority} (the authority stream), {rows} (its subject
-// prefix) and {instance} stand for those names; the connection's own inbox is
-// added to every subscribe list.
+// In the lists {space}, {authority} and {records} (the two streams), {rows} and
+// {recorded} (their subject prefixes), {instance} and {endpoint} stand for those
+// names; the connection's own inbox is added to every subscribe list.
 type Role struct {
 	name     string
 	account  trust.Account
 	instance string
+	// endpoint, when set, is the one service that the connection is for.
+	endpoint string
 
 	publish   []string
 	subscribe []string
@@ -131,7 +134,13 @@ func Evictor() Role {
 }
 
 // label is the connection's name on the server and in custody.
-func (r Role) label(space string) string { return "cotal:" + r.name + ":" + space }
+func (r Role) label(space string) string {
+	label := "cotal:" + r.name + ":" + space
+	if r.endpoint != "" {
+		label += ":" + r.endpoint
+	}
+	return label
+}
 
 // permissions writes the role's lists out for one connection.
 func (r Role) permissions(space, inbox string) (jwt.Permissions, error) {
@@ -140,11 +149,17 @@ func (r Role) permissions(space, inbox string) (jwt.Permissions, error) {
 			return jwt.Permissions{}, fmt.Errorf("instance of %s: %w", r.name, err)
 		}
 	}
+	if r.endpoint != "" && !isEndpoint(r.endpoint) {
+		return jwt.Permissions{}, messages.Malformed.Because("the endpoint of %s is one token of [a-z0-9_-]", r.name)
+	}
 	words := strings.NewReplacer(
 		"{space}", space,
 		"{authority}", AuthorityStream(space),
 		"{rows}", "$KV."+AuthorityBucket(space),
+		"{records}", RecordsStream(space),
+		"{recorded}", "$KV."+RecordsBucket(space),
 		"{instance}", r.instance,
+		"{endpoint}", r.endpoint,
 	)
 	p := jwt.Permissions{Resp: r.respond}
 	for _, subject := range r.publish {

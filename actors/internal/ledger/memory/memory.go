@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
@@ -55,7 +54,7 @@ func (b *Backend) List(ctx context.Context, filter string) ([]string, error) {
 	defer b.mu.Unlock()
 	var keys []string
 	for key := range b.rows {
-		if matches(filter, key) {
+		if ledger.Matches(filter, key) {
 			keys = append(keys, key)
 		}
 	}
@@ -98,18 +97,4 @@ func (b *Backend) Mark(key string) {
 	defer b.mu.Unlock()
 	b.last++
 	b.rows[key] = record{revision: b.last, marker: true}
-}
-
-// matches reports whether key lies in a filter of tokens, `*` and a trailing `>`.
-func matches(filter, key string) bool {
-	want, have := strings.Split(filter, "."), strings.Split(key, ".")
-	for i, token := range want {
-		if token == ">" {
-			return len(have) > i
-		}
-		if i >= len(have) || (token != "*" && token != have[i]) {
-			return false
-		}
-	}
-	return len(have) == len(want)
 }

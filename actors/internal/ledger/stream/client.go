@@ -58,13 +58,22 @@ func (e envelope) refusal() *apiError { return e.Refusal }
 // ask sends one request of the JetStream API about the stream and reads its
 // answer. No answer, or no leader, is messages.BrokerAway; a refusal is an *apiError.
 func (c client) ask(ctx context.Context, verb string, body any, answer interface{ refusal() *apiError }) error {
-	request, err := json.Marshal(body)
-	if err != nil {
-		return messages.InternalFault.From(err)
+	return c.askAbout(ctx, verb, c.cfg.Name(), body, answer)
+}
+
+// askAbout is ask about something else than the stream itself. Without a body
+// nothing is sent but the question.
+func (c client) askAbout(ctx context.Context, verb, what string, body any, answer interface{ refusal() *apiError }) error {
+	var request []byte
+	if body != nil {
+		var err error
+		if request, err = json.Marshal(body); err != nil {
+			return messages.InternalFault.From(err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.timeout())
 	defer cancel()
-	reply, err := c.conn.RequestWithContext(ctx, apiPrefix+verb+"."+c.cfg.Name(), request)
+	reply, err := c.conn.RequestWithContext(ctx, apiPrefix+verb+"."+what, request)
 	if err != nil {
 		return messages.BrokerAway.From(err)
 	}
@@ -135,13 +144,19 @@ func unmarked(key string, header []byte) error {
 // beat writes this process's beat and waits for its acknowledgement, which only a
 // leader with a quorum can give.
 func (c client) beat(ctx context.Context, count uint64) error {
+	_, err := c.beatAt(ctx, count)
+	return err
+}
+
+// beatAt is beat, and says at which revision it stands.
+func (c client) beatAt(ctx context.Context, count uint64) (uint64, error) {
 	value, err := ledger.EncodeBeat(ledger.Beat{Instance: c.cfg.Instance, Count: count, At: time.Now()})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = c.publish(ctx, &nats.Msg{Subject: c.cfg.Subject(ledger.BeatKey(c.cfg.Instance)), Data: value})
+	at, err := c.publish(ctx, &nats.Msg{Subject: c.cfg.Subject(ledger.BeatKey(c.cfg.Instance)), Data: value})
 	if err != nil && messages.Describe(err) == messages.InternalFault {
-		return messages.BrokerAway.From(err)
+		return 0, messages.BrokerAway.From(err)
 	}
-	return err
+	return at, err
 }

@@ -19,6 +19,8 @@ type Config struct {
 	// Timeout bounds one request to the stream; 0 is DefaultTimeout. Too short and a
 	// busy server is asked twice; too long and a lost answer holds a lane.
 	Timeout time.Duration
+
+	records bool // see Records
 }
 
 // DefaultTimeout is how long one answer is waited for.
@@ -41,11 +43,6 @@ func (c Config) Name() string { return "KV_" + c.bucket() }
 // Subject is the one a row is stored under.
 func (c Config) Subject(key string) string { return c.prefix() + key }
 
-// Changed is where a nudge appears once a row that matches keys was written. It is
-// never evidence: whoever hears it reads the row.
-func (c Config) Changed(keys string) string { return "cotal." + c.Space + ".changed." + keys }
-
-func (c Config) bucket() string { return "cotal_authority_" + c.Space }
 func (c Config) prefix() string { return "$KV." + c.bucket() + "." }
 func (c Config) proved() bool   { return c.Replicas < 3 }
 

@@ -1,0 +1,32 @@
+package ledger
+
+const (
+	familyInstance           = "inst"
+	familyInstanceCredential = "icred"
+
+	// PlaneKey is the one row that says who runs the plane.
+	PlaneKey = "plane"
+	// OwedKey is the one row of what the plane has begun and not done.
+	OwedKey = "owed"
+
+	// AllAsked lists what every process asks to be retired.
+	AllAsked = familyAsked + ".*"
+)
+
+// InstanceKey is where the gate of a service's instance stands.
+func InstanceKey(endpoint, instance string) string {
+	return familyInstance + "." + endpoint + "." + instance
+}
+
+// InstanceCredentialKey is where a credential of a service's instance stands.
+func InstanceCredentialKey(endpoint, instance, credentialID string) string {
+	return familyInstanceCredential + "." + endpoint + "." + instance + "." + credentialID
+}
+
+// CredentialsOf lists the descendants of an incarnation.
+func CredentialsOf(uid string) string { return familyCredential + "." + uid + ".*" }
+
+// InstanceCredentialsOf lists the credentials of a service's instance.
+func InstanceCredentialsOf(endpoint, instance string) string {
+	return InstanceCredentialKey(endpoint, instance, "*")
+}
