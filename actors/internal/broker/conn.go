@@ -22,6 +22,7 @@ const flushLimit = 2 * time.Second
 // and sever it. All methods are safe for concurrent use.
 type Conn struct {
 	id, label  string
+	subject    string // the user's public nkey
 	generation uint64
 	lostAfter  time.Duration
 	sockets    *sockets
@@ -42,7 +43,7 @@ type Conn struct {
 
 func newConn(cfg Config, role Role, u *user, generation uint64) *Conn {
 	c := &Conn{
-		id: u.id, label: role.label(cfg.Space), generation: generation, lostAfter: cfg.LostAfter,
+		id: u.id, label: role.label(cfg.Space), subject: u.subject, generation: generation, lostAfter: cfg.LostAfter,
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.sockets = &sockets{open: cfg.Open, timeout: cfg.ConnectTimeout, freed: c.settle, live: map[*socket]struct{}{}}

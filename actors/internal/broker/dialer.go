@@ -163,9 +163,10 @@ func (d *Dialer) connect(ctx context.Context, role Role, generation uint64) (*Co
 
 // user is who a connection is: its key, and how its JWTs are made.
 type user struct {
-	id   string
-	pair nkeys.KeyPair
-	mint func() (string, error)
+	id      string
+	subject string // its public nkey
+	pair    nkeys.KeyPair
+	mint    func() (string, error)
 }
 
 func (d *Dialer) newUser(role Role) (*user, error) {
@@ -188,7 +189,7 @@ func (d *Dialer) newUser(role Role) (*user, error) {
 		own.Name, own.Scope = id, role.scope(m).Public
 	}
 	lifetime := d.lifetime(role)
-	return &user{id: id, pair: pair, mint: func() (string, error) {
+	return &user{id: id, subject: subject, pair: pair, mint: func() (string, error) {
 		fresh := own
 		if lifetime > 0 {
 			fresh.Expires = time.Now().Add(lifetime)

@@ -105,8 +105,6 @@ func (a *acquisition) attempt(ctx context.Context) (*Held, error) {
 		return nil, err
 	case !found:
 		return a.write(ctx, messages.Claim{}, ledger.Row{Key: ledger.PlaneKey})
-	case former.ID == a.id: // our own write, whose answer was lost
-		return newHeld(a.Config, former, row.Revision, messages.Claim{}), nil
 	case former.State == messages.ClaimFree, a.Run.wrote(former.ID):
 		return a.write(ctx, former, row)
 	}

@@ -96,19 +96,38 @@ func (h *Held) Guard(ctx context.Context) error {
 	if err := h.usable(); err != nil {
 		return err
 	}
-	if err := h.store.Sync(ctx); err != nil {
+	if err := h.stands(ctx); err != nil {
 		return fmt.Errorf("guard the plane: %w", err)
+	}
+	return h.usable()
+}
+
+// stands reads whether the row is as this process wrote it, whatever is known here.
+// Another row fences.
+func (h *Held) stands(ctx context.Context) error {
+	if err := h.store.Sync(ctx); err != nil {
+		return err
 	}
 	found, _, _, err := read(ctx, h.store)
 	switch {
 	case errors.Is(err, messages.ClaimCorrupt):
 		return h.lose(err)
 	case err != nil:
-		return fmt.Errorf("guard the plane: %w", err)
-	case found != h.claim: // its time and host are ours as well
+		return err
+	case found == h.claim: // its time and host are ours as well
+		return nil
+	case found == h.given():
+		return messages.ClaimReleased
+	default:
 		return h.lose(nil)
 	}
-	return h.usable()
+}
+
+// given is the row once this process gave the plane back.
+func (h *Held) given() messages.Claim {
+	given := h.claim
+	given.State = messages.ClaimFree
+	return given
 }
 
 // lose fences because the row has moved.

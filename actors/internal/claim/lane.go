@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,12 @@ import (
 // that a copy of a batch which a slow network delivers again lands nothing.
 type Lane struct {
 	held *Held
-	turn chan struct{} // held by whoever writes
+	turn chan struct{} // held by whoever writes: capacity 1
 
 	// Under the turn.
-	read  bool
-	owed  messages.Owed
-	value []byte // of the owed row as this lane wrote it last; nil before
+	loaded bool
+	owed   messages.Owed
+	// doubt is a batch of which it is not known whether it landed; it may land yet.
 	doubt *ledger.Batch
 }
 
@@ -42,7 +43,7 @@ type Step struct {
 func (l *Lane) Owed(ctx context.Context) (messages.Owed, error) {
 	leave, err := l.enter(ctx)
 	if err != nil {
-		return messages.Owed{}, err
+		return messages.Owed{}, fmt.Errorf("read what is owed: %w", err)
 	}
 	defer leave()
 	return messages.Owed{Ops: slices.Clone(l.owed.Ops)}, nil
@@ -52,8 +53,9 @@ func (l *Lane) Owed(ctx context.Context) (messages.Owed, error) {
 // others having those before it; or it lands nothing and fails with:
 //
 //   - ledger.ErrLost: a row has moved, and the plane is still ours: read again.
-//   - messages.ClaimLost: the plane is another's. It fences.
-//   - messages.ClaimFenced, ClaimReleased: nothing was sent.
+//   - messages.ClaimLost: the plane is another's, which fences. What was sent may have
+//     landed before; it is the successor's to go on with.
+//   - messages.ClaimFenced, ClaimReleased: likewise, or nothing was sent.
 //   - messages.Contended, BrokerAway: not now.
 //
 // With messages.OutcomeUnknown, when ctx ended too early, it may have landed; the
@@ -62,49 +64,51 @@ func (l *Lane) Write(ctx context.Context, step Step) (uint64, error) {
 	if !slices.ContainsFunc(step.Writes, func(w ledger.Write) bool { return w.Pin.Key == "" }) {
 		return 0, messages.InternalFault.Because("a barrier's batch pins no row to its own past")
 	}
-	leave, err := l.enter(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	next := l.owed.Ops
-	for _, op := range step.Begin {
-		if at, found := slices.BinarySearch(next, op); !found {
-			next = slices.Insert(slices.Clone(next), at, op)
-		}
-	}
-	next = slices.DeleteFunc(slices.Clone(next), func(op string) bool { return slices.Contains(step.Done, op) })
-	value, err := ledger.EncodeOwed(messages.Owed{Ops: next}, l.held.newID())
-	if err != nil {
-		return 0, err
-	}
-	last, err := l.apply(ctx, ledger.Batch{
-		Writes:  append([]ledger.Write{ledger.Fenced(ledger.OwedKey, value, l.held.Pin())}, step.Writes...),
-		Witness: ledger.OwedKey,
-	})
+	last, err := l.write(ctx, step)
 	if err != nil {
 		return 0, fmt.Errorf("write for the plane: %w", err)
 	}
 	return last, nil
 }
 
+func (l *Lane) write(ctx context.Context, step Step) (uint64, error) {
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	value, err := ledger.EncodeOwed(l.after(step), l.held.newID())
+	if err != nil {
+		return 0, err
+	}
+	return l.apply(ctx, ledger.Batch{
+		Writes:  append([]ledger.Write{ledger.Fenced(ledger.OwedKey, value, l.held.Pin())}, step.Writes...),
+		Witness: ledger.OwedKey, // it holds something random
+	})
+}
+
+// after is what is owed once step has landed.
+func (l *Lane) after(step Step) messages.Owed {
+	ops := slices.Concat(l.owed.Ops, step.Begin)
+	ops = slices.DeleteFunc(ops, func(op string) bool { return slices.Contains(step.Done, op) })
+	slices.Sort(ops)
+	return messages.Owed{Ops: slices.Compact(ops)}
+}
+
 // enter waits for the turn, and then makes sure that the outcome of everything
 // written before is certain and that what is owed is known.
 func (l *Lane) enter(ctx context.Context) (leave func(), err error) {
-	if err := l.held.usable(); err != nil {
-		return nil, err
-	}
 	select {
 	case l.turn <- struct{}{}:
 		leave = func() { <-l.turn }
 	case <-ctx.Done():
 		return nil, messages.Contended.From(ctx.Err())
 	}
-	if err = l.settle(ctx); err == nil {
-		err = l.load(ctx)
+	if err = l.held.usable(); err == nil {
+		err = l.settle(ctx)
 	}
 	if err == nil {
-		err = l.held.usable() // it may have been fenced while we waited
+		err = l.load(ctx)
 	}
 	if err != nil {
 		leave()
@@ -113,22 +117,21 @@ func (l *Lane) enter(ctx context.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// settle sends a batch again whose outcome is not known.
+// settle sends a batch again whose outcome is not known, until it is.
 func (l *Lane) settle(ctx context.Context) error {
 	if l.doubt == nil {
 		return nil
 	}
-	_, err := l.apply(ctx, *l.doubt)
-	if errors.Is(err, ledger.ErrLost) {
-		return nil // it never landed, and never will
+	if _, err := l.apply(ctx, *l.doubt); !errors.Is(err, ledger.ErrLost) {
+		return err
 	}
-	return err
+	return nil // it did not land, and never will
 }
 
 // load reads what former holders left, once. Their last batch landed before our
 // claim or never will.
 func (l *Lane) load(ctx context.Context) error {
-	if l.read {
+	if l.loaded {
 		return nil
 	}
 	if err := l.held.Guard(ctx); err != nil {
@@ -143,21 +146,22 @@ func (l *Lane) load(ctx context.Context) error {
 			return err
 		}
 	}
-	l.read, l.value = true, row.Value
+	l.loaded = true
 	return nil
 }
 
-// apply lands a batch whose first row is what is owed, and keeps what it means.
+// apply lands a batch whose first row is what is owed, and keeps what that means.
 func (l *Lane) apply(ctx context.Context, b ledger.Batch) (uint64, error) {
+	doubted := l.doubt != nil
 	last, err := l.held.store.Apply(ctx, b)
 	if errors.Is(err, ledger.ErrLost) {
-		err = l.explain(ctx, b, err)
+		last, err = l.explain(ctx, b, doubted || errors.Is(err, ledger.ErrOvertaken))
 	}
 	switch {
 	case err == nil:
 		l.doubt = nil
 		return last, l.keep(b)
-	case errors.Is(err, messages.OutcomeUnknown):
+	case errors.Is(err, messages.OutcomeUnknown), doubted && !errors.Is(err, ledger.ErrLost):
 		l.doubt = &b
 	default:
 		l.doubt = nil
@@ -166,23 +170,32 @@ func (l *Lane) apply(ctx context.Context, b ledger.Batch) (uint64, error) {
 }
 
 // keep remembers what is owed once b has landed.
-func (l *Lane) keep(b ledger.Batch) error {
-	owed, err := ledger.DecodeOwed(ledger.Row{Key: ledger.OwedKey, Value: b.Writes[0].Value})
-	if err == nil {
-		l.owed, l.value = owed, b.Writes[0].Value
-	}
+func (l *Lane) keep(b ledger.Batch) (err error) {
+	l.owed, err = ledger.DecodeOwed(ledger.Row{Key: ledger.OwedKey, Value: b.Writes[0].Value})
 	return err
 }
 
-// explain finds out why a batch was lost: with the plane still ours, one of its own
-// rows has moved, and it is certain that it did not land.
-func (l *Lane) explain(ctx context.Context, b ledger.Batch, lost error) error {
-	err := l.held.Guard(ctx)
+// explain finds out why the stream will not have a batch. If the plane is another's,
+// that is why. While it is ours, nobody else writes what is owed, so that row tells
+// whether an earlier copy of the batch has landed; only if there was none is
+// nothing left to doubt without an answer.
+func (l *Lane) explain(ctx context.Context, b ledger.Batch, doubted bool) (uint64, error) {
+	err := l.held.stands(ctx)
+	if err == nil && !doubted {
+		return 0, ledger.ErrLost
+	}
+	var row ledger.Row
 	if err == nil {
-		return ledger.ErrLost
+		row, _, err = l.held.store.Get(ctx, ledger.OwedKey)
 	}
-	if errors.Is(err, messages.BrokerAway) && errors.Is(lost, ledger.ErrOvertaken) {
-		return messages.OutcomeUnknown.From(err)
+	switch {
+	case err == nil && bytes.Equal(row.Value, b.Writes[0].Value):
+		return row.Revision + uint64(len(b.Writes)-1), nil
+	case err == nil:
+		return 0, ledger.ErrLost
+	case doubted && messages.Describe(err).Retryable:
+		return 0, messages.OutcomeUnknown.From(err)
+	default:
+		return 0, err
 	}
-	return err
 }

@@ -63,16 +63,14 @@ func (h *Held) releaseOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	given := h.claim
-	given.State = messages.ClaimFree
 	switch found {
-	case given:
+	case h.given():
 		return nil
 	case h.claim:
 	default:
 		return messages.ClaimLost
 	}
-	value, err := ledger.EncodeClaim(given)
+	value, err := ledger.EncodeClaim(h.given())
 	if err != nil {
 		return err
 	}
