@@ -149,7 +149,7 @@ func TestNoConnectFailsAcrossRenewalsOfTheCallout(t *testing.T) {
 	var clients sync.WaitGroup
 	for range 4 {
 		clients.Go(func() {
-			for s.Current().Generation() <= 5 {
+			for s.Current().Generation() <= 5 && len(ended) == 0 {
 				nc, err := knock(space)
 				if err != nil {
 					t.Errorf("connect %d: %v", connects.Load(), err)
