@@ -450,3 +450,32 @@ func TestMessagesAcceptedBeforeTheCloseAreHandledAndLaterOnesRefused(t *testing.
 		t.Fatalf("asked after the end: %v", err)
 	}
 }
+
+// A halt stops the group it stands in; the groups around it go on, and a retry comes
+// back to what was left.
+func TestHaltInsideAGroup(t *testing.T) {
+	j := &journal{}
+	p := &probe{journal: j, close: func(l *Life, _ *Close) { l.ClosedWith(errBoom) }}
+	plane := Spec{Name: "plane", Group: &Group{
+		Children: []Spec{plain("barrier", j), p.spec("claim"), plain("admin", j)},
+		Stages: []Stage{
+			{Name: "1", Close: []string{"admin"}}, {Name: "2", Close: []string{"claim"}, Halts: true}, {Name: "3", Close: []string{"barrier"}},
+		},
+	}}
+	tree := start(t, group("root", plain("last", j), plane))
+	j.take()
+	err := tree.Close(within(t))
+	if f := Leaves(err); len(f) != 1 || f[0].Path != "plane/claim" {
+		t.Fatal(err)
+	}
+	j.want(t, "close plane/admin", "close plane/claim", "close last")
+	if n := node(t, tree, "plane/barrier"); n.State != StateOpen {
+		t.Fatalf("%+v", n)
+	}
+	p.close = nil
+	if err := tree.Close(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	j.want(t, "close plane/claim", "close plane/barrier")
+	wait(t, tree.Closed(), "the tree to be closed")
+}
