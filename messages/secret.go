@@ -11,18 +11,33 @@ const redacted = "[redacted]"
 // prints, logs and marshals as a redaction; Reveal is the only way to the bytes,
 // so that every use can be found by looking for its callers.
 //
-// The zero value is an absent secret.
-type Secret struct{ value string }
+// The zero value is an absent secret. Secrets are not compared with ==: each one
+// that was made differs from all others.
+type Secret struct {
+	// value is a pointer because package fmt, inside an unexported field of another
+	// type, prints what it finds without asking Format: an address tells nothing.
+	value *string
+}
 
 // NewSecret wraps value. The caller should keep no other copy.
-func NewSecret(value string) Secret { return Secret{value: value} }
+func NewSecret(value string) Secret {
+	if value == "" {
+		return Secret{}
+	}
+	return Secret{value: &value}
+}
 
 // Reveal returns the secret itself. Call it where the secret is used, never
 // where it is passed on.
-func (s Secret) Reveal() string { return s.value }
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
 
 // IsZero reports whether there is no secret here.
-func (s Secret) IsZero() bool { return s.value == "" }
+func (s Secret) IsZero() bool { return s.value == nil }
 
 // String returns a redaction, never the secret.
 func (s Secret) String() string { return redacted }
