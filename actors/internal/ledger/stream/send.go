@@ -23,20 +23,8 @@ const (
 	headerBatchCommit     = "Nats-Batch-Commit"
 )
 
-// Lanes bounds the batches a process has open, over all its connections: the
-// server holds 50 a stream for everybody, and refuses the rest.
-type Lanes struct{ free chan struct{} }
-
-// MaxLanes is how many batches one process may have open.
-const MaxLanes = 12
-
-// NewLanes makes n lanes; one set per process and stream.
-func NewLanes(n int) *Lanes {
-	return &Lanes{free: make(chan struct{}, n)} // a place in it is a batch that is open
-}
-
 // Send lands one attempt, as ledger.Backend says: a single row as a plain publish,
-// several as one atomic batch under a new id.
+// several as one atomic batch under a new id, which may hold the rows of others too.
 func (b *Backend) Send(ctx context.Context, batch ledger.Batch) (uint64, error) {
 	if err := batch.Check(); err != nil {
 		return 0, err
@@ -47,13 +35,10 @@ func (b *Backend) Send(ctx context.Context, batch ledger.Batch) (uint64, error) 
 	if len(batch.Writes) == 1 {
 		return b.client.publish(ctx, b.client.message(batch.Writes[0]))
 	}
-	select {
-	case b.lanes.free <- struct{}{}:
-		defer func() { <-b.lanes.free }()
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return 0, ledger.ErrNotApplied
 	}
-	return b.client.publishBatch(ctx, batch.Writes)
+	return b.lanes.send(ctx, b.client, batch.Writes)
 }
 
 // message is one write on the wire. An expected sequence of 0 is create-only.
