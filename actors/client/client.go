@@ -12,10 +12,6 @@ import (
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
-// maxUnderWay is how many requests one client works on at once; one more is
-// answered with Busy. A storm of first exchanges stays below it.
-const maxUnderWay = 4096
-
 // Client is the state of one life of an authority client. Its methods are called
 // from the actor's Receive alone.
 type Client struct {
@@ -24,19 +20,16 @@ type Client struct {
 	role     broker.Role
 	use      broker.Use
 	standing *broker.Standing
-	underWay int
+	hands    *hands
 }
 
 // New makes the client of one life. use is called as broker.Stand says.
 func New(life *supervisor.Life, dialer *broker.Dialer, role broker.Role, use broker.Use) *Client {
-	return &Client{life: life, dialer: dialer, role: role, use: use}
+	return &Client{life: life, dialer: dialer, role: role, use: use, hands: newHands(life)}
 }
 
 // connected tells the life that its first connection stands and was proved.
 type connected struct{ standing *broker.Standing }
-
-// finished tells the life that one request was answered.
-type finished struct{}
 
 // Receive handles what every client receives, and reports whether it did. What it
 // leaves is the client's own.
@@ -47,8 +40,6 @@ func (c *Client) Receive(message any) bool {
 	case connected:
 		c.standing = m.standing
 		c.life.Opened()
-	case finished:
-		c.underWay--
 	case *supervisor.Drain:
 		c.life.Drained(nil)
 	case *supervisor.Close:
@@ -87,13 +78,8 @@ func end(ctx context.Context, standing *broker.Standing) error {
 // Serve works on one request beside Receive and answers to, with what do returns
 // or with its error. The connection is not renewed away before do has returned.
 func (c *Client) Serve(to *actor.PID, name string, do func(context.Context, *broker.Conn) (any, error)) {
-	if c.underWay >= maxUnderWay {
-		c.life.Reply(to, messages.Busy)
-		return
-	}
-	c.underWay++
 	standing := c.standing
-	c.life.Go(name, func(ctx context.Context) {
+	taken := c.hands.give(func(ctx context.Context) {
 		var answer any
 		err := standing.With(func(conn *broker.Conn) (err error) {
 			answer, err = do(ctx, conn)
@@ -103,8 +89,10 @@ func (c *Client) Serve(to *actor.PID, name string, do func(context.Context, *bro
 			answer = fmt.Errorf("%s: %w", name, err)
 		}
 		c.life.Reply(to, answer)
-		c.life.Tell(finished{})
 	})
+	if !taken {
+		c.life.Reply(to, messages.Busy)
+	}
 }
 
 // Fail ends the life. What is nobody's fault here, a broker that is away or a

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,21 +43,24 @@ func (r *Reader) Authority(ctx context.Context, ask messages.ReadAuthority) (mes
 		return messages.Authority{}, err
 	}
 	answer := messages.Authority{ReadAt: r.now()}
-	reads, ctx := errgroup.WithContext(ctx)
+	headCtx, dropHead := context.WithCancel(ctx)
+	defer dropHead()
+	var heading sync.WaitGroup
+	var headErr error
 	if ask.Head {
-		reads.Go(func() (err error) {
-			answer.Head, answer.HasHead, err = readHead(ctx, r.source, ask.Principal)
-			return err
-		})
+		heading.Go(func() { answer.Head, answer.HasHead, headErr = readHead(headCtx, r.source, ask.Principal) })
 	}
-	reads.Go(func() (err error) {
-		answer.Grant, answer.HasGrant, err = readGrant(ctx, r.source, ask.Principal)
-		if err == nil {
-			answer.Chain, err = readChain(ctx, r.source, answer.Grant)
-		}
-		return err
-	})
-	if err := reads.Wait(); err != nil {
+	// The grant is read here and not beside: most of what this costs is the goroutine.
+	var err error
+	answer.Grant, answer.HasGrant, err = readGrant(ctx, r.source, ask.Principal)
+	if err == nil {
+		answer.Chain, err = readChain(ctx, r.source, answer.Grant)
+	}
+	if err != nil {
+		dropHead()
+	}
+	heading.Wait()
+	if err = cmp.Or(err, headErr); err != nil {
 		return messages.Authority{}, err
 	}
 	return answer, nil

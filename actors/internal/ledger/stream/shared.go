@@ -10,18 +10,20 @@ import (
 
 // shared lets callers share reads of one key. Per key one read is under way, which
 // nobody may join any more, and at most one waits to begin, which everybody joins
-// who comes meanwhile. So nobody gets an answer that was read before he asked.
+// who comes meanwhile. So nobody gets an answer that was read before he asked. Who
+// finds nobody reading reads by himself, and for himself alone.
 type shared struct {
 	mu      sync.Mutex
 	ctx     context.Context // of whoever runs the reads; nil when nobody does
 	lines   map[string]*line
-	reading sync.WaitGroup
+	reading sync.WaitGroup // every read under way
 }
 
 // line is what goes on about one key.
 type line struct{ waiting *flight }
 
-// flight is one read and its answer, which stands once done is closed.
+// flight is one read for those who wait, and its answer, which stands once done is
+// closed.
 type flight struct {
 	done  chan struct{}
 	row   ledger.Row
@@ -46,9 +48,12 @@ func (s *shared) close() {
 }
 
 func (s *shared) get(ctx context.Context, key string, read readFunc) (ledger.Row, bool, error) {
-	f, err := s.join(key, read)
-	if err != nil {
+	f, running, err := s.join(key)
+	switch {
+	case err != nil:
 		return ledger.Row{}, false, err
+	case f == nil:
+		return s.readAlone(ctx, running, key, read)
 	}
 	select {
 	case <-f.done:
@@ -58,38 +63,58 @@ func (s *shared) get(ctx context.Context, key string, read readFunc) (ledger.Row
 	}
 }
 
-// join finds or makes the read that begins after now.
-func (s *shared) join(key string, read readFunc) (*flight, error) {
+// join finds the read that begins after now. Without one the caller is to read by
+// himself, for as long as running lasts.
+func (s *shared) join(key string) (f *flight, running context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil {
-		return nil, messages.Unproved.From(errIdle)
+		return nil, nil, messages.Unproved.From(errIdle)
 	}
 	l, busy := s.lines[key]
 	if !busy {
-		l = &line{}
-		s.lines[key] = l
-		f := &flight{done: make(chan struct{})}
-		ctx := s.ctx
-		s.reading.Go(func() { s.serve(ctx, key, l, f, read) })
-		return f, nil
+		s.lines[key] = &line{}
+		s.reading.Add(1)
+		return nil, s.ctx, nil
 	}
 	if l.waiting == nil {
 		l.waiting = &flight{done: make(chan struct{})}
 	}
-	return l.waiting, nil
+	return l.waiting, nil, nil
+}
+
+// readAlone reads on the caller's goroutine, and then leaves whoever came meanwhile
+// to one of their own.
+func (s *shared) readAlone(ctx, running context.Context, key string, read readFunc) (ledger.Row, bool, error) {
+	defer s.reading.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(running, cancel)()
+	defer func() { // also when read panics
+		if f := s.next(key); f != nil {
+			s.reading.Go(func() { s.serve(running, key, f, read) })
+		}
+	}()
+	return read(ctx, key)
 }
 
 // serve reads until nobody waits for the key.
-func (s *shared) serve(ctx context.Context, key string, l *line, f *flight, read readFunc) {
-	for f != nil {
-		f.row, f.found, f.err = read(ctx, key)
+func (s *shared) serve(running context.Context, key string, f *flight, read readFunc) {
+	for ; f != nil; f = s.next(key) {
+		f.row, f.found, f.err = read(running, key)
 		close(f.done)
-		s.mu.Lock()
-		f, l.waiting = l.waiting, nil // it begins now: nobody joins it any more
-		if f == nil {
-			delete(s.lines, key)
-		}
-		s.mu.Unlock()
 	}
+}
+
+// next is the read that begins now, which nobody joins any more.
+func (s *shared) next(key string) *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[key]
+	f := l.waiting
+	l.waiting = nil
+	if f == nil {
+		delete(s.lines, key)
+	}
+	return f
 }
