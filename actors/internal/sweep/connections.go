@@ -17,7 +17,7 @@ import (
 // the deadline has passed. The roster's doubts stay doubts. An error means that
 // nobody could be asked.
 func (o *Observer) Connections(ctx context.Context, account string, roster messages.Roster, targets []messages.Target) (messages.Swept, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	ctx, cancel := context.WithTimeout(ctx, o.page)
 	defer cancel()
 	s := newSweep(account, roster, targets, o.own)
 	err := gather(ctx, o.nc, []question{o.connections(account)}, func(_ int, m *nats.Msg) bool {

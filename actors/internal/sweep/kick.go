@@ -13,11 +13,11 @@ import (
 
 // Kick has servers drop connections, all at once, over a connection to the system
 // account that may kick, and returns what each server answered by the time ctx ends
-// or patience has passed, in the order given. Nothing follows from a kick but that
+// or PagePatience has passed, in the order given. Nothing follows from a kick but that
 // the server answered: only a sweep proves that somebody is gone. An error means
 // that not all could be asked.
 func Kick(ctx context.Context, nc *nats.Conn, connections []messages.ConnectionRef) ([]messages.KickResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultPatience)
+	ctx, cancel := context.WithTimeout(ctx, PagePatience)
 	defer cancel()
 	results := make([]messages.KickResult, len(connections))
 	var questions []question
@@ -80,7 +80,7 @@ func readKick(m *nats.Msg, serverID string) (messages.KickOutcome, string) {
 // ProveKick makes sure that the connection may kick, by asking its own server to
 // drop a connection that no server has.
 func ProveKick(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultPatience)
+	ctx, cancel := context.WithTimeout(ctx, PagePatience)
 	defer cancel()
 	answered := false
 	q := kick(messages.ConnectionRef{ServerID: nc.ConnectedServerId()})

@@ -18,7 +18,7 @@ import (
 // in another run, or the operator gave it up for good. All else is unknown, and the
 // note says what an operator can do. An error means that nobody could be asked.
 func (o *Observer) Liveness(ctx context.Context, account string, c messages.ConnectionTuple, lost []string) (messages.Liveness, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	ctx, cancel := context.WithTimeout(ctx, o.page)
 	defer cancel()
 	s := &search{account: account, target: c, own: o.own, lost: slices.Contains(lost, c.ServerName), heard: map[string]bool{}}
 	questions := []question{o.connections(account)}

@@ -7,23 +7,29 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// DefaultPatience is how long servers get to answer. Too short, and in a storm of
-// connects a busy server counts as missing.
-const DefaultPatience = 2 * time.Second
+// How long servers get to answer. Too short, and a busy server counts as missing;
+// too long, and whoever asks waits for one that is.
+const (
+	// RosterPatience is for saying who they are. It passes whenever one is missing.
+	RosterPatience = 2 * time.Second
+	// PagePatience is for a page of connections, and for a kick. Only those that
+	// have just said who they are, are waited for so long.
+	PagePatience = 5 * time.Second
+)
 
 // Observer asks over one connection who the servers are and what connections they
 // have. It keeps nothing and is safe for concurrent use.
 type Observer struct {
-	nc       *nats.Conn
-	patience time.Duration
-	own      bool
+	nc           *nats.Conn
+	roster, page time.Duration // how long servers get to answer
+	own          bool
 }
 
 // NewObserver makes an observer on a connection to the system account that may
 // ask as the observer's key says. Each question waits for patience at most; 0 means
-// DefaultPatience.
+// RosterPatience and PagePatience.
 func NewObserver(nc *nats.Conn, patience time.Duration) *Observer {
-	return &Observer{nc: nc, patience: cmp.Or(patience, DefaultPatience)}
+	return &Observer{nc: nc, roster: cmp.Or(patience, RosterPatience), page: cmp.Or(patience, PagePatience)}
 }
 
 // NewOwnObserver makes an observer on a connection of the very account it is to

@@ -64,7 +64,10 @@ func (l limits) longest() time.Duration {
 // answered whole, or the deadline has passed. known are the names of servers met
 // before. An error means that nobody could be asked.
 func (o *Observer) Roster(ctx context.Context, known []string) (messages.Roster, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	if o.own {
+		return messages.Roster{}, messages.InternalFault.Because("an account cannot ask who the servers are")
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.roster)
 	defer cancel()
 	c := &census{known: known, runs: map[string]*run{}}
 	err := gather(ctx, o.nc, []question{{subject: pingSubject}, {subject: limitsSubject}}, func(number int, m *nats.Msg) bool {
