@@ -26,6 +26,8 @@ type Status struct {
 	Cause string `json:"cause"`
 	// Since is when the state was entered.
 	Since time.Time `json:"since"`
+	// Plane says who runs the plane, and what this process waits for if it does not.
+	Plane PlaneStatus `json:"plane"`
 }
 
 // GetStatus asks a space, at Handle.PID, how it is. Answered by Status.

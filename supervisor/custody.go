@@ -186,6 +186,9 @@ func (c *Custody) Open() []Holding {
 	return out
 }
 
+// Resources returns what has not ended, oldest first. They stay their holders'.
+func (c *Custody) Resources() []Resource { return c.all() }
+
 // Counts sums up every resource ever held, by label.
 func (c *Custody) Counts() map[string]Count {
 	c.mu.Lock()

@@ -1,44 +1,86 @@
 package plane
 
 import (
+	"github.com/cotal-ai/authplane/actors/barrier"
+	"github.com/cotal-ai/authplane/actors/claim"
+	"github.com/cotal-ai/authplane/actors/evictor"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
+	ledgerclaim "github.com/cotal-ai/authplane/actors/internal/claim"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/actors/internal/trust"
+	"github.com/cotal-ai/authplane/actors/issuer"
+	"github.com/cotal-ai/authplane/actors/observer"
 	"github.com/cotal-ai/authplane/actors/reader"
+	"github.com/cotal-ai/authplane/actors/registrar"
+	"github.com/cotal-ai/authplane/actors/scanner"
 	"github.com/cotal-ai/authplane/actors/writer"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
 // Paths of the plane's actors, for who asks them.
 const (
-	Path   = "plane"
-	Writer = Path + "/writer"
-	Reader = Path + "/reader"
+	Path           = "plane"
+	Writer         = Path + "/writer"
+	Reader         = Path + "/reader"
+	Barrier        = Path + "/barrier"
+	Observer       = Path + "/observer"
+	Evictor        = Path + "/evictor"
+	LedgerScanner  = Path + "/" + scanner.Ledger
+	RecordsScanner = Path + "/" + scanner.Records
+	Claim          = Path + "/claim"
 )
 
-// Config is what the plane's clients share.
+// Config is what the plane's actors share.
 type Config struct {
-	Dialer       *broker.Dialer
-	Stream       stream.Config
-	Installation writer.Installation
+	Dialer *broker.Dialer
+	Stream stream.Config
+	// Account gives the public key of an account of the space.
+	Account func(trust.Account) string
+	// Installation and Records remember which streams are ours.
+	Installation, Records writer.Installation
+	// Registered and Run are what this process remembers of itself over all lives.
+	Registered *registrar.Once
+	Run        *ledgerclaim.Run
+	// View shows who holds the plane.
+	View *claim.View
+	// Machine says to operators where this process runs.
+	Machine string
+	// NoStandby makes a plane that another process holds a failure to open.
+	NoStandby bool
+	// ServersLost are servers that the operator gave up for good.
+	ServersLost []string
 }
 
-// Spec describes the plane as a child of its space: what opens, in which order,
-// and in which stages it closes. When it fails upward, so does the space.
-func Spec(config Config) supervisor.Spec {
+// Spec describes the plane as a child of its space: what opens, in which order, in
+// which stages it closes, and what a fence opens anew. When it fails upward, so does
+// the space.
+//
+// The claim is given back only after the scanners it names are closed; while the
+// broker cannot be reached for that, what could still do it stays open.
+func Spec(c Config) supervisor.Spec {
+	lanes := stream.NewLanes(stream.MaxLanes)
 	return supervisor.Spec{Name: Path, Restart: supervisor.Escalate, Group: &supervisor.Group{
 		Children: []supervisor.Spec{
-			writer.Spec(writer.Config{
-				Dialer: config.Dialer, Stream: config.Stream,
-				Lanes: stream.NewLanes(stream.MaxLanes), Installation: config.Installation,
-			}),
-			reader.Spec(reader.Config{
-				Dialer: config.Dialer, Stream: config.Stream,
-				Remembered: config.Installation.Remembered,
+			writer.Spec(writer.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Installation: c.Installation}),
+			registrar.Spec(registrar.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Registered: c.Registered}),
+			reader.Spec(reader.Config{Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered}),
+			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
+			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim}),
+			observer.Spec(observer.Config{Dialer: c.Dialer, Account: c.Account}),
+			evictor.Spec(evictor.Config{Dialer: c.Dialer}),
+			scanner.LedgerSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
+			scanner.RecordsSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
+			claim.Spec(claim.Config{
+				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner,
+				Observer: Observer, Evictor: Evictor, Instance: c.Stream.Instance, Machine: c.Machine,
+				Run: c.Run, View: c.View, NoStandby: c.NoStandby, ServersLost: c.ServersLost,
 			}),
 		},
+		Fence: supervisor.FencePlan{Reopens: []string{scanner.Ledger, scanner.Records, "claim"}},
 		Stages: []supervisor.Stage{
-			{Name: "reader", Close: []string{"reader"}, Halts: true},
-			{Name: "writer", Close: []string{"writer"}},
+			{Name: "readers", Close: []string{"reader", scanner.Records, scanner.Ledger}, Halts: true},
+			{Name: "claim", Close: []string{"claim"}, Halts: true},
+			{Name: "clients", Close: []string{"barrier", "issuer", "writer", "observer", "evictor", "registrar"}},
 		},
 	}}
 }

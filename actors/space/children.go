@@ -5,14 +5,18 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/callout"
 	"github.com/cotal-ai/authplane/actors/exchange"
+	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/plane"
+	"github.com/cotal-ai/authplane/actors/presence"
+	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
 // Names of the space's children.
 const (
 	respondersPath = "callout"
+	presencePath   = "presence"
 	exchangePath   = "exchange"
 )
 
@@ -27,12 +31,13 @@ func (h *Handle) root() supervisor.Spec {
 				Children: h.responders(),
 				Stages:   []supervisor.Stage{{Name: "responders", Close: h.responderNames()}},
 			}},
+			presence.Spec(h.presenceConfig()),
 			exchange.Spec(h.exchangeConfig()),
 		},
 		Stages: []supervisor.Stage{
 			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath}, Share: 2},
 			{Name: "plane", Close: []string{plane.Path}},
-			{Name: "responders", Close: []string{respondersPath}},
+			{Name: "responders", Close: []string{respondersPath, presencePath}},
 		},
 	}}
 }
@@ -41,7 +46,10 @@ func (h *Handle) planeConfig() plane.Config {
 	return plane.Config{
 		Dialer:       h.parts.dialer,
 		Stream:       stream.Config{Space: h.config.Space, Replicas: h.config.Replicas, Instance: h.parts.instance},
-		Installation: h.parts.installation,
+		Account:      h.parts.material.Account,
+		Installation: h.parts.installation, Records: h.parts.records,
+		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
+		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
 	}
 }
 
@@ -64,6 +72,34 @@ func (h *Handle) responderNames() []string {
 		names = append(names, spec.Name)
 	}
 	return names
+}
+
+func (h *Handle) presenceConfig() presence.Config {
+	return presence.Config{
+		Dialer: h.parts.dialer, Space: h.config.Space, Instance: h.parts.instance,
+		Connections: h.kickable, Evictor: plane.Evictor,
+	}
+}
+
+// kickable lists the connections that others shall drop when this process stands
+// still: its responders', which would swallow their share of the connects, and its
+// scanners', which would keep the claim.
+func (h *Handle) kickable() []messages.ConnectionRef {
+	tree := h.tree.Load()
+	if tree == nil {
+		return nil
+	}
+	var refs []messages.ConnectionRef
+	for _, r := range tree.Custody().Resources() {
+		conn, ok := r.(*broker.Conn)
+		if !ok || !conn.Kickable() {
+			continue
+		}
+		if tuple, named := conn.Tuple(); named {
+			refs = append(refs, messages.ConnectionRef{ServerID: tuple.ServerID, ClientID: tuple.ClientID})
+		}
+	}
+	return refs
 }
 
 func (h *Handle) exchangeConfig() exchange.Config {

@@ -32,9 +32,11 @@ type Handle struct {
 func (h *Handle) Status() messages.Status {
 	tree := h.tree.Load()
 	if tree == nil {
-		return messages.Status{Space: h.config.Space, State: messages.SpaceStarting}
+		return messages.Status{Space: h.config.Space, State: messages.SpaceStarting, Plane: h.parts.view.Status()}
 	}
-	return statusOf(h.config.Space, tree)
+	status := statusOf(h.config.Space, tree)
+	status.Plane = h.parts.view.Status()
+	return status
 }
 
 // Tree lists every actor, in open order.
@@ -75,13 +77,19 @@ func (h *Handle) Failed() <-chan struct{} { return h.tree.Load().Failed() }
 func (h *Handle) Err() error { return h.tree.Load().Err() }
 
 // Close ends the space in order: admission, plane, responders, and whatever custody
-// still lists. Concurrent calls share one flight. An error says, for every part
+// still lists; when it returns nil, everything is given back, the state directory
+// included. Concurrent calls share one flight. An error says, for every part
 // that did not end, which and why; calling again goes on with what is left.
 func (h *Handle) Close(ctx context.Context) error {
 	if err := h.tree.Load().Close(ctx); err != nil {
 		return fmt.Errorf("close space %s: %w", h.config.Space, err)
 	}
-	return nil
+	select {
+	case <-h.closed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close space %s: connections have not ended: %w", h.config.Space, context.Cause(ctx))
+	}
 }
 
 // Closed is closed when the space has closed and every connection it ever opened

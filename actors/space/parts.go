@@ -9,12 +9,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cotal-ai/authplane/actors/claim"
 	"github.com/cotal-ai/authplane/actors/exchange"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
+	ledgerclaim "github.com/cotal-ai/authplane/actors/internal/claim"
 	"github.com/cotal-ai/authplane/actors/internal/connect"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
+	"github.com/cotal-ai/authplane/actors/registrar"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -23,7 +26,12 @@ import (
 type parts struct {
 	state        *stateDir
 	instance     string
-	installation *installation
+	installation *installation // of the authority stream
+	records      *installation // of the records stream
+	registered   registrar.Once
+	run          ledgerclaim.Run
+	view         claim.View
+	machine      string
 	capability   messages.Secret
 	material     *trust.Material
 	keyring      *identity.Keyring
@@ -52,7 +60,11 @@ func (p *parts) readState(context.Context, Config) (err error) {
 	if p.instance, err = p.state.instance(); err != nil {
 		return err
 	}
-	p.installation = &installation{state: p.state}
+	p.installation = &installation{state: p.state, file: installationFile}
+	p.records = &installation{state: p.state, file: recordsFile}
+	if p.machine, err = os.Hostname(); err != nil {
+		p.machine = "unknown" // it is told to people and decides nothing
+	}
 	return nil
 }
 
@@ -64,8 +76,10 @@ func (p *parts) readKeys(ctx context.Context, config Config) (err error) {
 	if p.material, err = trust.Load(ctx, secrets, config.Space); err != nil {
 		return err
 	}
-	if err := p.installation.load(p.material.InstallID); err != nil {
-		return err
+	for _, i := range []*installation{p.installation, p.records} {
+		if err := i.load(p.material.InstallID); err != nil {
+			return err
+		}
 	}
 	p.keyring, err = identity.OpenKeyring(config.Space, p.material.Keyring)
 	return err
@@ -148,10 +162,11 @@ func (p *parts) publicURL() string {
 	return p.public.Address.URL()
 }
 
-// installation remembers, in the state directory, which life of the authority
-// stream this process has met.
+// installation remembers, in the state directory, which life of a stream this
+// process has met.
 type installation struct {
 	state *stateDir
+	file  string
 
 	mu  sync.Mutex
 	met stream.Installation
@@ -160,7 +175,7 @@ type installation struct {
 // load reads what was remembered. A state directory of another installation is
 // refused: it belongs to another service.
 func (i *installation) load(installID string) error {
-	found, err := i.state.read(installationFile, &i.met)
+	found, err := i.state.read(i.file, &i.met)
 	if err != nil {
 		return err
 	}
@@ -183,8 +198,8 @@ func (i *installation) Remembered() stream.Installation {
 func (i *installation) Remember(met stream.Installation) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.state.writeJSON(installationFile, met); err != nil {
-		return fmt.Errorf("remember the authority stream: %w", err)
+	if err := i.state.writeJSON(i.file, met); err != nil {
+		return fmt.Errorf("remember the stream: %w", err)
 	}
 	i.met = met
 	return nil

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -49,12 +50,16 @@ func Spec(config Config) supervisor.Spec {
 type writer struct {
 	*client.Client
 	config Config
+	vigils sync.Map // *broker.Conn to *stream.Vigil, of the connections in use
 }
 
 func newWriter(life *supervisor.Life, config Config) *writer {
 	w := &writer{config: config}
 	role := broker.Writer(config.Stream.Instance)
-	w.Client = client.New(life, config.Dialer, role, broker.Use{Prove: w.prove})
+	w.Client = client.New(life, config.Dialer, role, broker.Use{
+		Prove:  w.prove,
+		Retire: func(_ context.Context, old *broker.Conn) { w.vigils.Delete(old) },
+	})
 	return w
 }
 
@@ -78,6 +83,9 @@ func (w *writer) Receive(ctx actor.Context) {
 // serve makes one transition beside Receive.
 func serve[M, A any](w *writer, ctx actor.Context, name string, m M, transition func(*ledger.Writer, context.Context, M) (A, error)) {
 	w.Serve(ctx.Sender(), name, func(ctx context.Context, conn *broker.Conn) (any, error) {
+		if err := w.hold(ctx, conn); err != nil {
+			return nil, err
+		}
 		return transition(w.over(conn), ctx, m)
 	})
 }
@@ -94,8 +102,27 @@ func (w *writer) over(conn *broker.Conn) *ledger.Writer {
 func (w *writer) prove(ctx context.Context, conn *broker.Conn) error {
 	remembered := w.config.Installation.Remembered()
 	met, err := stream.Open(ctx, conn.NATS(), w.config.Stream, remembered)
-	if err != nil || met == remembered {
-		return err
+	if err == nil && met != remembered {
+		err = w.config.Installation.Remember(met)
 	}
-	return w.config.Installation.Remember(met)
+	if err == nil {
+		w.vigils.Store(conn, stream.NewVigil(conn.NATS(), w.config.Stream, w.config.Installation.Remembered))
+	}
+	return err
+}
+
+// hold makes sure that the stream is still ours before anything is read or written
+// there: what is acknowledged must be found again. A stream that is not is the
+// writer's end.
+func (w *writer) hold(ctx context.Context, conn *broker.Conn) error {
+	vigil, found := w.vigils.Load(conn)
+	if !found {
+		return messages.Unproved
+	}
+	err := vigil.(*stream.Vigil).Hold(ctx)
+	if client.Foreign(err) {
+		w.Fail(err)
+		return messages.Unproved.From(err)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
@@ -268,20 +269,47 @@ func TestTheServerNamesTheCallerOfTheRail(t *testing.T) {
 	}
 }
 
-// Without the denial of $SYS.> a user reads every connection of its account.
-func TestAPrincipalSeesNoConnectionsOfOthers(t *testing.T) {
+// What accounts of others ask of the system reaches nobody, whatever their users
+// may publish and however they came to publish it: directly, or by answering a
+// request that named the question as its reply. CTRL, which is ours alone, shows
+// that there would be an answer.
+func TestNobodySeesConnectionsOfOthers(t *testing.T) {
 	space := natsdtest.NewSpace(t, "acme")
 	const question = "$SYS.REQ.ACCOUNT.PING.CONNZ"
-	open := natsdtest.Connect(t, space.URL(), space.Material, trust.DATA, natsdtest.Everything())
-	if _, err := open.Request(question, nil, longEnough); err != nil {
-		t.Errorf("nothing would be there to deny: %v", err)
+	ours := natsdtest.Connect(t, space.URL(), space.Material, trust.CTRL, natsdtest.Everything())
+	if _, err := ours.Request(question, nil, longEnough); err != nil {
+		t.Fatalf("nothing would be there to hide: %v", err)
 	}
-	may := natsdtest.Everything()
-	may.Pub.Deny.Add("$SYS.>")
-	may.Sub.Deny.Add("$SYS.>")
-	closed := natsdtest.Connect(t, space.URL(), space.Material, trust.DATA, may)
-	if mayPublish(t, closed, question) {
-		t.Error("it may ask for the connections")
+	for _, account := range []trust.Account{trust.DATA, trust.SVC} {
+		nc := natsdtest.Connect(t, space.URL(), space.Material, account, natsdtest.Everything())
+		if _, err := nc.Request(question, nil, silentFor); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s asks itself: %v", account, err)
+		}
+		serving := natsdtest.Everything()
+		serving.Pub.Deny.Add("$SYS.>")
+		serving.Resp = &jwt.ResponsePermission{MaxMsgs: 10, Expires: time.Minute}
+		server := natsdtest.Connect(t, space.URL(), space.Material, account, serving)
+		requests, err := server.SubscribeSync("demo.x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := server.SubscribeSync(server.NewInbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.PublishRequest("demo.x", question, nil); err != nil {
+			t.Fatal(err)
+		}
+		m, err := requests.NextMsg(longEnough)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.PublishMsg(&nats.Msg{Subject: m.Reply, Reply: answers.Subject}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := answers.NextMsg(silentFor); err == nil && m.Header.Get("Status") != "503" {
+			t.Errorf("%s is answered %.80s", account, m.Data)
+		}
 	}
 }
 

@@ -39,11 +39,12 @@ type Conn struct {
 	isClosed bool // the client said so
 	hasEnded bool
 	pins     pins
+	kickable bool
 }
 
 func newConn(cfg Config, role Role, u *user, generation uint64) *Conn {
 	c := &Conn{
-		id: u.id, label: role.label(cfg.Space), subject: u.subject, generation: generation, lostAfter: cfg.LostAfter,
+		id: u.id, label: role.label(cfg.Space), subject: u.subject, generation: generation, lostAfter: cfg.LostAfter, kickable: role.kickable(),
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.sockets = &sockets{open: cfg.Open, timeout: cfg.ConnectTimeout, freed: c.settle, live: map[*socket]struct{}{}}
@@ -102,8 +103,9 @@ func (c *Conn) Err() error {
 }
 
 // Close flushes what is buffered, closes, and waits until the connection has
-// ended. The error names the label: what was buffered did not reach the server,
-// or the end did not come within the context. Closing again is allowed.
+// ended. The error names the label: what was buffered did not reach a server that
+// still is there, or the end did not come within the context. A connection that was
+// lost, before or meanwhile, is only waited for. Closing again is allowed.
 func (c *Conn) Close(ctx context.Context) error {
 	flushed := c.flush(ctx)
 	if flushed != nil {
@@ -130,8 +132,8 @@ func (c *Conn) flush(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	err := c.nc.FlushWithContext(limited)
-	if c.sockets.severed() {
-		return nil // somebody cut it meanwhile, and meant it
+	if c.sockets.severed() || !c.nc.IsConnected() {
+		return nil // cut meanwhile, by somebody who meant it or with the server
 	}
 	return err
 }

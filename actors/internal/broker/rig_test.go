@@ -24,6 +24,8 @@ const (
 	another  = "bbbbbbbbbbbbbbbbbbbbbbbbbb"
 	// longEnough bounds the wait for something that must happen.
 	longEnough = 20 * time.Second
+	// silentFor is how long a question is followed that nobody may answer.
+	silentFor = 500 * time.Millisecond
 )
 
 // dialer makes a dialer for a space; tune changes what a test is about.

@@ -17,11 +17,16 @@ const (
 	longestRetirement = 30 * time.Second
 )
 
+// proveWithin bounds the proof of one new connection, so that its context has an end
+// whatever the owner's has.
+const proveWithin = 15 * time.Second
+
 // Use says what an owner does when a standing connection changes. Either may be
 // nil.
 type Use struct {
 	// Prove is called on every new connection before it becomes the current one, the
-	// first included: subscribe, ask something, make sure it works. An error means
+	// first included: subscribe, ask something, make sure it works. Its context ends
+	// after 15 s at the latest. An error means
 	// that the connection is closed and the dial or renewal has failed.
 	Prove func(ctx context.Context, next *Conn) error
 	// Retire is called on the old connection after the swap, when nobody uses it
@@ -68,7 +73,9 @@ func (s *Standing) open(ctx context.Context, generation uint64) (*Conn, error) {
 	if err != nil || s.use.Prove == nil {
 		return next, err
 	}
-	if err := s.use.Prove(ctx, next); err != nil {
+	proving, cancel := context.WithTimeout(ctx, proveWithin)
+	defer cancel()
+	if err := s.use.Prove(proving, next); err != nil {
 		next.Sever()
 		<-next.Ended()
 		return nil, fmt.Errorf("prove %s: %w", next.Label(), away(err))

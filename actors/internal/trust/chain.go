@@ -122,6 +122,7 @@ func (c *chain) account(a Account) (*jwt.AccountClaims, error) {
 		claims.Authorization.XKey = c.xkey.Public
 	case DATA:
 		claims.Limits.JetStreamLimits = unlimitedStorage()
+		claims.Mappings = silence()
 	case CTRL:
 		claims.Limits.JetStreamLimits = unlimitedStorage()
 		claims.Exports.Add(c.exports()...)
@@ -131,8 +132,16 @@ func (c *chain) account(a Account) (*jwt.AccountClaims, error) {
 			return nil, err
 		}
 		claims.Imports.Add(imports...)
+		claims.Mappings = silence()
 	}
 	return claims, nil
+}
+
+// silence keeps what an account asks of the system from ever reaching it, whatever
+// its users may publish: a denied subject is not enough, since whoever may answer
+// requests may answer on any subject that a request named as its reply.
+func silence() jwt.Mapping {
+	return jwt.Mapping{"$SYS.>": {{Subject: "authplane.nowhere.>", Weight: 100}}}
 }
 
 // The roles of the scoped signing keys of SYS.

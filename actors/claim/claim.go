@@ -1,0 +1,271 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/barrier"
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/claim"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/scanner"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// askAgain is how long a refusal that waiting does not mend stands before the claim
+// is tried again all the same: an operator may have mended it.
+const askAgain = 5 * time.Second
+
+// Config is what the claim needs.
+type Config struct {
+	// Paths of the actors that are asked.
+	Barrier, LedgerScanner, RecordsScanner, Observer, Evictor string
+	// Instance and Machine say to operators who holds the plane.
+	Instance, Machine string
+	// Run remembers what this process claimed, over all lives of its actors.
+	Run *claim.Run
+	// View shows how it stands.
+	View *View
+	// NoStandby makes a plane that another process holds a failure to open.
+	NoStandby bool
+	// ServersLost are servers that the operator gave up for good.
+	ServersLost []string
+}
+
+// Spec describes the claim as a child. Its death fences the plane.
+func Spec(config Config) supervisor.Spec {
+	return supervisor.Spec{
+		Name: "claim", Restart: supervisor.Fence, OpenWithin: 15 * time.Second,
+		New: func(life *supervisor.Life) actor.Actor { return newHolder(life, config) },
+	}
+}
+
+// Enumerate asks for a whole enumeration by the scanner at a path, under the claim.
+// Answered by scanner.Rows; refused with ClaimFenced while this process does not
+// hold the plane.
+type Enumerate struct {
+	Scanner string
+	Ask     ledger.Scan
+}
+
+// holder is one life.
+type holder struct {
+	life   *supervisor.Life
+	config Config
+	// nudge asks the waiting to look again, and the holding to guard; capacity 1, one
+	// hint is enough.
+	nudge chan struct{}
+	// stop ends the claiming, and ended is closed when it has ended.
+	stop  context.CancelFunc
+	ended chan struct{}
+	held  atomic.Pointer[claim.Held] // nil until it is won
+}
+
+func newHolder(life *supervisor.Life, config Config) *holder {
+	return &holder{life: life, config: config, nudge: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+// Receive answers Enumerate.
+func (h *holder) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *supervisor.Open:
+		h.open()
+	case messages.PlaneChanged:
+		select {
+		case h.nudge <- struct{}{}:
+		default:
+		}
+	case Enumerate:
+		h.enumerate(ctx.Sender(), m)
+	case *supervisor.Drain:
+		h.life.Drained(nil)
+	case *supervisor.Close:
+		h.close(m)
+	}
+}
+
+func (h *holder) open() {
+	h.config.View.reopened()
+	var ctx context.Context
+	ctx, h.stop = context.WithCancel(h.life.Context())
+	h.life.Go("claim", func(context.Context) {
+		defer close(h.ended)
+		h.claim(ctx)
+	})
+	if !h.config.NoStandby {
+		h.life.Opened()
+	}
+}
+
+// claim wins the plane, however long it takes, and guards it then.
+func (h *holder) claim(ctx context.Context) {
+	config, err := h.terms(ctx)
+	if err == nil {
+		var held *claim.Held
+		if held, err = h.acquire(ctx, config); err == nil {
+			h.hold(ctx, held)
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		h.fail(err)
+	}
+}
+
+// fail ends the life. An actor or a broker that is away is waited for; whatever else
+// keeps a process from the plane that may not stand by is its failure.
+func (h *holder) fail(err error) {
+	if errors.Is(err, messages.ActorAway) || errors.Is(err, messages.BrokerAway) {
+		err = supervisor.Outage(err)
+	}
+	h.life.Fail(err)
+}
+
+// terms asks the scanners for the connections that the claim will name.
+func (h *holder) terms(ctx context.Context) (claim.Config, error) {
+	first, err := client.Ask[messages.ConnectionTuple](ctx, h.life.Ref(h.config.LedgerScanner), messages.GetConnection{})
+	if err != nil {
+		return claim.Config{}, err
+	}
+	second, err := client.Ask[messages.ConnectionTuple](ctx, h.life.Ref(h.config.RecordsScanner), messages.GetConnection{})
+	if err != nil {
+		return claim.Config{}, err
+	}
+	return claim.Config{
+		Store:  ledger.NewStore(barrier.Over(h.life.Ref(h.config.Barrier)), ledger.DefaultPatience()),
+		Oracle: oracle{h.life.Ref(h.config.Observer), h.config.ServersLost},
+		Run:    h.config.Run, Ledger: first, Records: second,
+		Host:        hostOf(h.config.Instance, h.config.Machine),
+		ServersLost: h.config.ServersLost,
+	}, nil
+}
+
+// acquire claims at once or not at all for who may not stand by, and otherwise for
+// as long as ctx lasts.
+func (h *holder) acquire(ctx context.Context, config claim.Config) (*claim.Held, error) {
+	if h.config.NoStandby && h.life.Generation() == 1 {
+		return claim.Acquire(ctx, config)
+	}
+	for {
+		held, err := claim.Await(ctx, config, h.nudge, h.config.View.waits)
+		if err == nil || ctx.Err() != nil {
+			return held, err
+		}
+		h.config.View.refused(err)
+		h.life.Log().Warn("the plane is refused", "error", err, "next", messages.Describe(err).Next)
+		select {
+		case <-ctx.Done():
+		case <-h.nudge:
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// hold uses the plane until it is fenced or ctx ends.
+func (h *holder) hold(ctx context.Context, held *claim.Held) {
+	h.held.Store(held)
+	h.config.View.won(held.Claim())
+	for _, path := range []string{h.config.LedgerScanner, h.config.RecordsScanner} {
+		if err := supervisor.Tell(h.life.Ref(path), messages.ActivateScanner{ClaimID: held.Claim().ID}); err != nil {
+			h.fail(messages.ActorAway.From(err))
+			return
+		}
+	}
+	if h.config.NoStandby {
+		h.life.Opened()
+	}
+	h.life.Log().Info("holds the plane", "generation", held.Claim().Generation)
+	h.kick(ctx, held.Former())
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-held.Fenced():
+			h.life.Fence(held.Reason())
+			return
+		case <-h.nudge:
+			_ = held.Guard(ctx) // a guard without an answer fences nothing
+		}
+	}
+}
+
+// kick has the connections of a claim dropped that was superseded. Whoever used
+// them lands nothing any more; this only ends them sooner.
+func (h *holder) kick(ctx context.Context, former messages.Claim) {
+	if former.State != messages.ClaimHeld {
+		return
+	}
+	kick := messages.KickConnections{}
+	for _, t := range []messages.ConnectionTuple{former.Ledger, former.Records} {
+		kick.Connections = append(kick.Connections, messages.ConnectionRef{ServerID: t.ServerID, ClientID: t.ClientID})
+	}
+	if _, err := client.Ask[messages.Kicked](ctx, h.life.Ref(h.config.Evictor), kick); err != nil && ctx.Err() == nil {
+		h.life.Log().Warn("the former holder's connections were not kicked", "error", err)
+	}
+}
+
+// enumerate scans beside Receive, guarded before and after.
+func (h *holder) enumerate(to *actor.PID, m Enumerate) {
+	held := h.held.Load()
+	if held == nil {
+		h.life.Reply(to, messages.ClaimFenced.Because("this process does not hold the plane"))
+		return
+	}
+	under := remote{h.life.Ref(m.Scanner), held.Claim().ID}
+	h.life.Go("enumerate "+m.Ask.Filter, func(ctx context.Context) {
+		rows, err := held.Enumerate(ctx, under, m.Ask)
+		if err != nil {
+			h.life.Reply(to, err)
+			return
+		}
+		h.life.Reply(to, scanner.Rows{Rows: rows})
+	})
+}
+
+// close gives the plane back, unless it is only fenced: the next life takes it again.
+func (h *holder) close(m *supervisor.Close) {
+	if h.stop != nil {
+		h.stop()
+	}
+	opened := h.stop != nil
+	h.life.Go("release", func(ctx context.Context) {
+		if opened {
+			<-h.ended
+		}
+		held := h.held.Load()
+		switch {
+		case m.Why == supervisor.Fencing:
+			h.config.View.fenced(m.Cause)
+			if held != nil {
+				held.Fence(m.Cause)
+			}
+			h.life.ClosedWith(nil)
+		case held == nil:
+			h.config.View.closed()
+			h.life.ClosedWith(nil)
+		default:
+			h.life.ClosedWith(h.release(ctx, held, m))
+		}
+	})
+}
+
+// release gives the plane back. Without an answer it may be tried again; any other
+// refusal stands, and is told once.
+func (h *holder) release(ctx context.Context, held *claim.Held, m *supervisor.Close) error {
+	ctx, cancel := context.WithDeadline(ctx, m.Deadline)
+	defer cancel()
+	err := held.Release(ctx)
+	switch {
+	case err == nil:
+		h.config.View.closed()
+		return nil
+	case errors.Is(err, messages.ReleaseUnreachable):
+		return err
+	}
+	return supervisor.Terminal(err)
+}
