@@ -1,14 +1,13 @@
 package space
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
-	"net/url"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -25,8 +24,8 @@ type SecretStore = trust.SecretStore
 type Config struct {
 	// Space is the tenant's name, 1 to 32 characters of [a-z0-9_-].
 	Space string
-	// NATSURL is where the servers listen: one or more comma-separated
-	// nats://, tls:// or ws(s):// URLs.
+	// NATSURL is where the servers listen: one or more comma-separated URLs, each a
+	// scheme (nats, tls, ws or wss), a host and a port.
 	NATSURL string
 	// StateDir belongs to this process alone: instance id, capability, markers. It
 	// is made, 0700, when it is missing.
@@ -59,6 +58,13 @@ type Config struct {
 	// answered; nil answers every server that holds the seal. An empty list that is
 	// not nil is refused, since it would answer nobody.
 	Servers []string
+
+	// NoStandby makes a plane that another process runs a failure to start; without it
+	// this process answers connects beside the other and waits to take over.
+	NoStandby bool
+	// ServersLost names servers that are gone for good: a process whose connections
+	// were on one of them counts as gone. Only an operator can know that.
+	ServersLost []string
 
 	// ConnectionLifetime is how long the JWT of a standing connection runs; it is
 	// renewed at half of it. Zero is 15 minutes. Shorter ones cost a handshake each
@@ -114,96 +120,107 @@ const (
 	closeGrace        = 30 * time.Second
 )
 
-// Validate lists everything that is wrong with c in one error, or returns nil. It
-// opens nothing.
+// Validate lists everything that is wrong with c in one error, of type Problems, or
+// returns nil. It connects to nothing; of files it looks only whether those can be
+// read that clients are told of or TLS needs.
 func (c Config) Validate() error {
-	var problems []string
-	note := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-
+	var found Problems
 	if err := names.CheckSpace(c.Space); err != nil {
-		note("space: %v", messages.PublicText(err))
+		found.note("space", "%s", strings.TrimPrefix(messages.PublicText(err), messages.Malformed.Message+": "))
 	}
 	if c.NATSURL == "" {
-		note("nats_url: is missing")
+		found.note("nats_url", "is missing")
+	} else {
+		found.servers("nats_url", c.NATSURL)
 	}
 	if c.StateDir == "" {
-		note("state_dir: is missing")
+		found.note("state_dir", "is missing")
 	}
-	if (c.SecretsDir == "") == (c.Secrets == nil) {
-		note("secrets: give a directory or a store, exactly one")
+	if c.SecretsDir == "" && c.Secrets == nil {
+		found.note("secrets_dir", "is missing")
+	}
+	if c.SecretsDir != "" && c.Secrets != nil {
+		found.note("secrets_dir", "is given beside a store of secrets; one of them is enough")
 	}
 	if c.Listen != "" && !isLoopback(c.Listen) {
-		note("listen: %s is not a loopback address", c.Listen)
+		found.note("listen", "%s is not a port of a loopback address, such as 127.0.0.1:7070", c.Listen)
 	}
+	c.checkFigures(&found)
+	c.checkServers(&found)
+	if c.Provider != nil {
+		c.Provider.check(&found)
+	}
+	if c.Public != nil {
+		c.Public.check(&found, c.SentinelCreds)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found
+}
+
+func (c Config) checkFigures(found *Problems) {
 	switch c.Replicas {
 	case 0, 1, 3, 5:
 	default:
-		note("replicas: %d is none of 1, 3, 5", c.Replicas)
+		found.note("replicas", "%d is none of 1, 3, 5", c.Replicas)
 	}
 	if c.Responders != 0 && (c.Responders < 2 || c.Responders > maxResponders) {
-		note("responders: %d is not 2 to %d", c.Responders, maxResponders)
+		found.note("responders", "%d is not 2 to %d", c.Responders, maxResponders)
 	}
-	if c.Servers != nil && len(c.Servers) == 0 {
-		note("servers: an empty list would answer nobody; leave it out to answer every server")
+	if c.ConnectionLifetime < 0 {
+		found.note("connection_lifetime", "%s is negative", c.ConnectionLifetime)
 	}
-	if c.Provider != nil {
-		problems = append(problems, c.Provider.problems()...)
-	}
-	if c.Public != nil {
-		problems = append(problems, c.Public.problems()...)
-	}
-	return joinProblems(problems)
 }
 
-func (p ProviderConfig) problems() []string {
-	var problems []string
-	if !isSecureURL(p.Issuer) {
-		problems = append(problems, "idp.issuer: must be an https URL, or http on a loopback address")
+func (c Config) checkServers(found *Problems) {
+	if c.Servers != nil && len(c.Servers) == 0 {
+		found.note("servers", "an empty list would answer nobody; leave it out to answer every server")
 	}
-	if p.JWKSURL != "" && !isSecureURL(p.JWKSURL) {
-		problems = append(problems, "idp.jwks_url: must be an https URL, or http on a loopback address")
+	for _, key := range c.Servers {
+		if !nkeys.IsValidPublicServerKey(key) {
+			found.note("servers", "%.70q is not the public key of a server, N and 55 more characters", key)
+		}
+	}
+}
+
+func (p ProviderConfig) check(found *Problems) {
+	found.secureURL("idp.issuer", p.Issuer)
+	if p.JWKSURL != "" {
+		found.secureURL("idp.jwks_url", p.JWKSURL)
 	}
 	for _, alg := range p.Algorithms {
 		switch alg {
 		case "EdDSA", "ES256", "RS256", "PS256":
 		default:
-			problems = append(problems, fmt.Sprintf("idp.algorithms: %q is none of EdDSA, ES256, RS256, PS256", alg))
+			found.note("idp.algorithms", "%q is none of EdDSA, ES256, RS256, PS256", alg)
 		}
 	}
-	return problems
 }
 
-func (p PublicConfig) problems() []string {
-	var problems []string
+// check looks at the public face, which tells clients the sentinel creds.
+func (p PublicConfig) check(found *Problems, sentinel string) {
+	if sentinel == "" {
+		found.note("sentinel_creds", "is missing; the public face tells clients what stands in it")
+	} else {
+		found.file("sentinel_creds", sentinel)
+	}
 	if _, _, err := net.SplitHostPort(p.Listen); err != nil {
-		problems = append(problems, "public.listen: must be host:port")
+		found.note("public.listen", "must be host:port")
 	}
-	if p.URL != "" && !isSecureURL(p.URL) {
-		problems = append(problems, "public.url: must be an https URL, or http on a loopback address")
+	if p.URL != "" {
+		found.secureURL("public.url", p.URL)
 	}
-	if (p.CertFile == "") != (p.KeyFile == "") {
-		problems = append(problems, "public.tls: give both the certificate and the key, or neither")
+	if p.ClientNATSURL != "" {
+		found.servers("public.client_nats_url", p.ClientNATSURL)
 	}
-	return problems
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
+	switch {
+	case p.CertFile == "" && p.KeyFile != "":
+		found.note("public.cert_file", "is missing beside the key")
+	case p.CertFile != "" && p.KeyFile == "":
+		found.note("public.key_file", "is missing beside the certificate")
+	case p.CertFile != "":
+		found.file("public.cert_file", p.CertFile)
+		found.file("public.key_file", p.KeyFile)
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
-func isSecureURL(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.User != nil {
-		return false
-	}
-	if u.Scheme == "https" {
-		return true
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "http" && err == nil && ip.IsLoopback()
 }

@@ -19,6 +19,7 @@ const (
 	instanceFile     = "instance"
 	capabilityFile   = "capability"
 	installationFile = "installation.json"
+	recordsFile      = "records-installation.json"
 	serviceFile      = "service.json"
 )
 
