@@ -25,6 +25,7 @@ type load struct {
 	granted map[string]string // uid by "owner.actor", acknowledged
 	revoked map[string]bool   // acknowledged
 	wrong   []string          // whatever must not happen
+	failed  []string          // what was refused or not answered
 }
 
 func startLoad(ctx context.Context, w *world.World) *load {
@@ -56,16 +57,19 @@ func (l *load) operate(ctx context.Context) {
 		sub := fmt.Sprintf("passer-by-%d", i)
 		var g world.Grant
 		if l.w.Call("POST", "/v1/grants", map[string]any{"sub": sub, "actor": "laptop", "publish": []string{"demo.>"}, "subscribe": []string{"demo.>"}}, &g) != http.StatusCreated {
+			l.note(func() { l.failed = append(l.failed, "grant "+sub) })
 			continue
 		}
 		key := g.Owner + "." + g.Actor
 		l.note(func() { l.granted[key] = g.UID })
 		token, status := l.w.Exchange(sub, "laptop")
 		if status != http.StatusOK {
+			l.note(func() { l.failed = append(l.failed, fmt.Sprintf("exchange %s: %d", sub, status)) })
 			continue
 		}
 		p := l.w.With(g, token)
 		if l.w.Call("DELETE", p.Path(), nil, nil) != http.StatusOK {
+			l.note(func() { l.failed = append(l.failed, "revoke "+sub) })
 			continue
 		}
 		l.note(func() { l.revoked[key] = true })

@@ -71,3 +71,17 @@ func (w *World) Await(what string, holds func() bool) {
 		}
 	}
 }
+
+// Poll waits until something holds that no event of the tree tells.
+func (w *World) Poll(what string, holds func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(Patience); !holds(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			w.Fatalf("waited %s for %s: %+v", Patience, what, w.Space.Status())
+		}
+	}
+}

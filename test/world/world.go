@@ -75,9 +75,24 @@ func (w *World) Start() {
 	w.Cleanup(w.Close)
 }
 
-// Close closes the space and insists that nothing of it is left.
+// Beside opens the same space once more, as another process with a state directory
+// of its own would.
+func (w *World) Beside() *World {
+	w.Helper()
+	other := *w
+	other.Config.StateDir = filepath.Join(w.TempDir(), "state")
+	other.Start()
+	return &other
+}
+
+// Close closes the space, if it is open, and insists that nothing of it is left.
 func (w *World) Close() {
 	w.Helper()
+	select {
+	case <-w.Space.Closed():
+		return
+	default:
+	}
 	w.must(w.Space.Close(w.Context()))
 	select {
 	case <-w.Space.Closed():
