@@ -19,6 +19,7 @@ func TestEveryNextCommandExists(t *testing.T) {
 		t.Fatalf("the catalogue names only %d commands", len(named))
 	}
 	root := (&app{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: os.Getenv}).root()
+	root.InitDefaultHelpCmd()
 	for _, command := range named {
 		words := strings.Fields(command)[1:]
 		found, _, err := root.Find(words[:1])
