@@ -80,9 +80,5 @@ func (o *observer) sweep(ctx context.Context, conn *broker.Conn, m messages.Swee
 
 // prove makes sure that a server answers before anybody relies on the connection.
 func prove(ctx context.Context, conn *broker.Conn) error {
-	roster, err := sweep.NewObserver(conn.NATS(), 0).Roster(ctx, nil)
-	if err == nil && len(roster.Servers) == 0 {
-		err = messages.BrokerAway.Because("no server says who it is")
-	}
-	return err
+	return sweep.NewObserver(conn.NATS(), 0).Prove(ctx)
 }

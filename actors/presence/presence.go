@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,8 +84,8 @@ func (p *presence) Receive(ctx actor.Context) {
 		defer p.mu.Unlock()
 		ctx.Respond(messages.Peers{Items: p.table.Peers()})
 	case *supervisor.Close:
-		p.life.Go("say goodbye", func(ctx context.Context) {
-			p.leave(ctx)
+		p.life.Go("say goodbye", func(context.Context) {
+			p.leave()
 			p.life.Tell(parting{m})
 		})
 	case parting:
@@ -148,8 +149,8 @@ func (p *presence) say() {
 	}
 }
 
-// leave publishes the last word, and returns when the server has it.
-func (p *presence) leave(ctx context.Context) {
+// leave publishes the last word; closing the connection brings it to the server.
+func (p *presence) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn == nil {
@@ -173,20 +174,32 @@ func (p *presence) due() []Kick {
 	return p.table.Due()
 }
 
-// kickWithin bounds the wait for the evictor, which may be between two lives.
-const kickWithin = 3 * time.Second
+// kickWithin bounds the wait for the evictor and the servers it asks.
+const kickWithin = 6 * time.Second
 
 // kick has a silent peer's connections dropped.
 func (p *presence) kick(ctx context.Context, kick Kick) {
 	ctx, cancel := context.WithTimeout(ctx, kickWithin)
 	defer cancel()
 	kicked, err := client.Ask[messages.Kicked](ctx, p.evictor, messages.KickConnections{Connections: kick.Connections})
-	if err != nil {
-		p.life.Log().Warn("a silent peer could not be kicked", "peer", kick.Instance, "error", err)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.table.Failed(kick.Instance)
-		return
+	log := p.life.Log().With("peer", kick.Instance, "connections", len(kick.Connections))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		log.Warn("a silent peer could not be kicked", "error", err)
+		p.table.Unasked(kick.Instance)
+	case !reached(kicked):
+		log.Warn("a peer fell silent, and so did a server when asked to kick it")
+		p.table.Silent(kick.Instance)
+	default:
+		log.Warn("a peer fell silent and was kicked")
 	}
-	p.life.Log().Warn("a peer fell silent and was kicked", "peer", kick.Instance, "connections", len(kicked.Results))
+}
+
+// reached reports whether nothing is left of what was kicked, by the servers' word.
+func reached(kicked messages.Kicked) bool {
+	return !slices.ContainsFunc(kicked.Results, func(r messages.KickResult) bool {
+		return r.Outcome == messages.KickSilent || r.Outcome == messages.KickRefused
+	})
 }

@@ -19,6 +19,8 @@ const (
 	silence = time.Second
 	// kickEvery is how long a peer is left alone once it was kicked.
 	kickEvery = 10 * time.Second
+	// askEvery is how long to wait when nobody could be asked to kick it.
+	askEvery = 500 * time.Millisecond
 )
 
 // maxPeers bounds the processes that are watched; further ones are not.
@@ -47,11 +49,16 @@ type Table struct {
 
 // peer is another process.
 type peer struct {
+	// life and count are of its latest word: an older one may still arrive over
+	// another connection.
+	life        string
+	count       uint64
 	heard       time.Time
 	connections []messages.ConnectionRef
-	kicked      time.Time
-	// settled says that the kick reached the servers: nothing is left to drop until
-	// it speaks again.
+	kicked      time.Time // zero if it never was
+	// notBefore is when it may be kicked again at the earliest.
+	notBefore time.Time
+	// settled says that nothing is left to drop until it speaks again.
 	settled bool
 }
 
@@ -95,8 +102,6 @@ func (t *Table) Hear(instance string, data []byte) {
 	case err != nil:
 	case instance == t.self:
 		t.hearSelf(w)
-	case w.Leaving:
-		t.part(instance)
 	default:
 		t.hearPeer(instance, w)
 	}
@@ -118,22 +123,23 @@ func (t *Table) hearSelf(w word) {
 // Rejoin says that words may have been missed: the connection is a new one.
 func (t *Table) Rejoin() { t.hearing = t.now() }
 
+// hearPeer notes what a peer says. A peer that says goodbye stays in the table for
+// a while, with nothing to kick, so that it is not forgotten when it was kicked.
 func (t *Table) hearPeer(instance string, w word) {
 	p := t.peers[instance]
-	if p == nil {
-		if len(t.peers) >= maxPeers {
-			return
-		}
+	switch {
+	case p == nil && len(t.peers) >= maxPeers:
+		return
+	case p == nil:
 		p = &peer{}
 		t.peers[instance] = p
+	case w.Life == p.life && w.Count <= p.count:
+		return
 	}
-	p.heard, p.connections, p.settled = t.now(), w.Connections, false
-}
-
-// part forgets a peer that said goodbye, but not that it was kicked.
-func (t *Table) part(instance string) {
-	if p := t.peers[instance]; p != nil {
-		p.connections, p.settled = nil, true
+	p.life, p.count, p.heard = w.Life, w.Count, t.now()
+	p.connections, p.settled = w.Connections, w.Leaving
+	if w.Leaving {
+		p.connections = nil
 	}
 }
 
@@ -143,8 +149,8 @@ type Kick struct {
 	Connections []messages.ConnectionRef
 }
 
-// Due returns the peers to kick now. Each counts as kicked from now on; Failed
-// takes that back.
+// Due returns the peers to kick now. Each counts as kicked from now on, and as
+// gone; Silent and Unasked take that back.
 func (t *Table) Due() []Kick {
 	now := t.now()
 	t.forget(now)
@@ -153,10 +159,10 @@ func (t *Table) Due() []Kick {
 	}
 	var due []Kick
 	for instance, p := range t.peers {
-		if p.settled || now.Sub(later(p.heard, t.hearing)) < silence || !p.kicked.IsZero() && now.Sub(p.kicked) < kickEvery {
+		if p.settled || now.Sub(later(p.heard, t.hearing)) < silence || now.Before(p.notBefore) {
 			continue
 		}
-		p.kicked, p.settled = now, true
+		p.kicked, p.notBefore, p.settled = now, now.Add(kickEvery), true
 		if connections := t.foreign(p.connections); len(connections) > 0 {
 			due = append(due, Kick{Instance: instance, Connections: connections})
 		}
@@ -170,10 +176,20 @@ func (t *Table) foreign(connections []messages.ConnectionRef) []messages.Connect
 	return slices.DeleteFunc(slices.Clone(connections), func(c messages.ConnectionRef) bool { return slices.Contains(t.own, c) })
 }
 
-// Failed says that a kick reached nobody: it is due again.
-func (t *Table) Failed(instance string) {
-	if p := t.peers[instance]; p != nil && p.settled {
-		p.kicked, p.settled = time.Time{}, len(p.connections) == 0
+// Silent says that a server did not answer a kick, so that something of the peer
+// may be left: it is due again in its time, unless it speaks.
+func (t *Table) Silent(instance string) {
+	if p := t.peers[instance]; p != nil {
+		p.settled = len(p.connections) == 0
+	}
+}
+
+// Unasked says that nobody could be asked to kick a peer: it was not kicked, and is
+// due again soon.
+func (t *Table) Unasked(instance string) {
+	if p := t.peers[instance]; p != nil {
+		p.settled = len(p.connections) == 0
+		p.kicked, p.notBefore = time.Time{}, t.now().Add(askEvery)
 	}
 }
 

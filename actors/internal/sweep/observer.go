@@ -2,9 +2,12 @@ package sweep
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/cotal-ai/authplane/messages"
 )
 
 // How long servers get to answer. Too short, and a busy server counts as missing;
@@ -41,6 +44,26 @@ func NewOwnObserver(nc *nats.Conn, patience time.Duration) *Observer {
 	o := NewObserver(nc, patience)
 	o.own = true
 	return o
+}
+
+// Prove makes sure that the connection may ask and that a server answers, whoever
+// is missing.
+func (o *Observer) Prove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, o.roster)
+	defer cancel()
+	answered := false
+	err := gather(ctx, o.nc, []question{{subject: pingSubject}}, func(_ int, m *nats.Msg) bool {
+		answered = !nobodyThere(m)
+		return true
+	})
+	switch forbidden := Forbidden(o.nc); {
+	case err != nil || answered:
+		return err
+	case forbidden != nil:
+		return forbidden
+	default:
+		return messages.BrokerAway.Because("no server says who it is")
+	}
 }
 
 // connections is the question for the connections of one account.
