@@ -26,13 +26,13 @@ var (
 
 	// ProofMissing is a connect or exchange without any proof.
 	ProofMissing = Error{Code: Unauthenticated, Reason: "proof.missing", Message: "no proof of identity was presented",
-		Operator: "the client connected without a bearer in auth_token", Next: "authplane token"}
+		Operator: "the client connected without a bearer in auth_token", Next: "authplane help token"}
 	// ProofInvalid is a proof that does not verify.
 	ProofInvalid = Error{Code: Unauthenticated, Reason: "proof.invalid", Message: "the proof of identity does not verify",
-		Operator: "wrong issuer, audience, signature or claims", Next: "authplane token"}
+		Operator: "wrong issuer, audience, signature or claims", Next: "authplane help token"}
 	// ProofExpired is a proof that has lapsed.
 	ProofExpired = Error{Code: Unauthenticated, Reason: "proof.expired", Message: "the proof of identity has expired",
-		Operator: "the client must exchange again", Next: "authplane token"}
+		Operator: "the client must exchange again", Next: "authplane help token"}
 	// ProviderUnreachable is an identity provider whose keys cannot be had now.
 	ProviderUnreachable = Error{Code: Unavailable, Reason: "proof.provider-unreachable", Message: "the identity provider cannot be reached",
 		Operator: "keys of the provider could not be fetched; machines and the ledger work without it", Next: "authplane status", Retryable: true}
@@ -41,7 +41,7 @@ var (
 		Operator: "configure one; until then only machines exchange", Next: "authplane status"}
 	// CapabilityInvalid is a call without the capability of this start.
 	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
-		Operator: "read the capability file of the running service", Next: "authplane status --dir <dir>"}
+		Operator: "read the capability file of the running service", Next: "authplane status"}
 
 	// Keys and secrets of a space.
 
@@ -65,10 +65,13 @@ var (
 	// ConfigStands is a configuration asked for where one stands.
 	ConfigStands = Error{Code: AlreadyExists, Reason: "config.stands", Message: "a configuration stands here already",
 		Operator: "nothing was changed", Next: "use another directory"}
+	// DevForeign is a development service asked for on the keys of another one.
+	DevForeign = Error{Code: FailedPrecondition, Reason: "dev.foreign", Message: "dev runs only from a directory that it made",
+		Operator: "nothing was changed; its identity provider believes everybody, so it would let everybody in", Next: "use another directory"}
 	// KeysUnusable is key material that is torn, too widely readable, or of another
 	// chain or space.
 	KeysUnusable = Error{Code: FailedPrecondition, Reason: "keys.unusable", Message: "the key material cannot be used",
-		Operator: "it is never made anew, since whatever was issued hangs on it", Next: "authplane status"}
+		Operator: "it is never made anew, since whatever was issued hangs on it", Next: "mend what is named, or restore the secrets directory"}
 	// OwnerSecretDamaged is an owner secret that is too short to be one.
 	OwnerSecretDamaged = Error{Code: FailedPrecondition, Reason: "keys.owner-secret", Message: "the owner secret cannot be used",
 		Operator: "the secret is torn; it is never made anew, since every owner is derived from it", Next: "restore the secrets directory"}
@@ -77,7 +80,7 @@ var (
 
 	// NotGranted is a principal without a live grant.
 	NotGranted = Error{Code: PermissionDenied, Reason: "grant.absent", Message: "not granted",
-		Operator: "the principal has no live grant", Next: "authplane grant"}
+		Operator: "the principal has no live grant", Next: "authplane grant <owner>/<actor>"}
 	// GrantStands is a grant that already stands.
 	GrantStands = Error{Code: Conflict, Reason: "grant.live", Message: "a live grant exists",
 		Operator: "edit it, or revoke it first", Next: "authplane show <owner>/<actor>"}
@@ -103,7 +106,7 @@ var (
 
 	// IncarnationEnded is a proof of a life that is over.
 	IncarnationEnded = Error{Code: PermissionDenied, Reason: "incarnation.ended", Message: "this incarnation has ended",
-		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane token"}
+		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane help token"}
 	// IncarnationStanding is a new life asked for while the old one stands.
 	IncarnationStanding = Error{Code: FailedPrecondition, Reason: "incarnation.standing", Message: "the former incarnation has not ended",
 		Operator: "revoke the former grant, then grant again", Next: "authplane revoke <owner>/<actor>"}
@@ -112,10 +115,10 @@ var (
 		Operator: "an operation holds the gate", Next: "authplane tree"}
 	// CredentialGone is a credential that is revoked, superseded or unknown.
 	CredentialGone = Error{Code: PermissionDenied, Reason: "credential.gone", Message: "the credential is no longer valid",
-		Operator: "it was revoked, superseded or never issued", Next: "authplane token"}
+		Operator: "it was revoked, superseded or never issued", Next: "authplane help token"}
 	// CredentialExpired is a credential past its time.
 	CredentialExpired = Error{Code: PermissionDenied, Reason: "credential.expired", Message: "the credential has expired",
-		Operator: "the next exchange renews it", Next: "authplane token"}
+		Operator: "the next exchange renews it", Next: "authplane help token"}
 
 	// Our own inability.
 
@@ -132,7 +135,10 @@ var (
 	Contended = Error{Code: Unavailable, Reason: "write.contended", Message: "too many writers at once, retry shortly", Retryable: true}
 	// ServiceAway is a command that found no service to talk to.
 	ServiceAway = Error{Code: Unavailable, Reason: "service.away", Message: "no service answers",
-		Operator: "none was started from this directory, or it has ended", Next: "authplane dev, or authplane serve", Retryable: true}
+		Operator: "none was started from this directory, or it has ended", Next: "authplane dev", Retryable: true}
+	// ServiceStarting is a command that found a service which is not ready yet.
+	ServiceStarting = Error{Code: Unavailable, Reason: "service.starting", Message: "the service is starting, or waits for its broker",
+		Operator: "it waits for as long as it takes; its log says what for", Next: "authplane status", Retryable: true}
 	// ServiceClosing is a request that came while the space closes.
 	ServiceClosing = Error{Code: Unavailable, Reason: "service.closing", Message: "the service is closing", Retryable: true}
 	// ActorAway is a request that met an actor between two lives.
@@ -176,7 +182,7 @@ var (
 
 	// ClaimCorrupt is a claim that no process of ours can have written.
 	ClaimCorrupt = Error{Code: FailedPrecondition, Reason: "claim.corrupt", Message: "the record of the plane cannot be read",
-		Operator: "the plane's row is garbled or was deleted by hand; it is never written over", Next: "authplane doctor"}
+		Operator: "the plane's row is garbled or was deleted by hand; it is never written over", Next: "authplane status"}
 	// ClaimLivePeer is a plane that another process runs.
 	ClaimLivePeer = Error{Code: FailedPrecondition, Reason: "claim.live-peer", Message: "another process runs the plane",
 		Operator: "it is connected; a process on standby takes over when it is gone", Next: "authplane status"}
@@ -198,13 +204,13 @@ var (
 		Operator: "another process may run it; nothing of this one lands any more", Next: "authplane status"}
 	// ReleaseUnreachable is a claim that may still stand, since the broker did not answer.
 	ReleaseUnreachable = Error{Code: Unavailable, Reason: "claim.release-unreachable", Message: "the plane could not be given back, close again",
-		Operator: "the broker did not answer; if this process ends so, whoever is on standby takes over by itself", Next: "close again, or authplane doctor", Retryable: true}
+		Operator: "the broker did not answer; if this process ends so, whoever is on standby takes over by itself", Next: "close again", Retryable: true}
 	// ScanIncomplete is an enumeration that cannot prove that it saw every row.
 	ScanIncomplete = Error{Code: Unavailable, Reason: "scan.incomplete", Message: "the records could not be read whole, retry shortly",
-		Operator: "a message was dropped, the consumer ended, or the replica lags; nothing was concluded", Next: "authplane operations", Retryable: true}
+		Operator: "a message was dropped, the consumer ended, or the replica lags; nothing was concluded", Next: "authplane status", Retryable: true}
 	// ScanRefused is an enumeration that the stream will not run as it is meant.
 	ScanRefused = Error{Code: FailedPrecondition, Reason: "scan.refused", Message: "the records cannot be enumerated",
-		Operator: "a consumer of the scanner's name cannot be removed, or is not as it was made", Next: "authplane doctor"}
+		Operator: "a consumer of the scanner's name cannot be removed, or is not as it was made", Next: "authplane status"}
 	// InstanceSuperseded is a registration that another one overtook.
 	InstanceSuperseded = Error{Code: Conflict, Reason: "instance.superseded", Message: "another process registered this instance",
 		Operator: "the newer process is the instance; this one must end", Next: "authplane status"}

@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the class of a refusal or failure: what a program branches on.
@@ -36,7 +37,8 @@ type Error struct {
 	Message string
 	// Operator is what the operator should know besides; it never reaches a caller.
 	Operator string
-	// Next is the command, or the step, that leads on.
+	// Next is the command, or the step, that leads on. `<owner>/<actor>` in it stands
+	// for whom it is about; NextFor fills that in.
 	Next string
 	// Retryable says that the same request may succeed later unchanged.
 	Retryable bool
@@ -54,6 +56,17 @@ func (e Error) Because(format string, args ...any) error {
 // From adds the cause, for logs and for errors.Is; its text never reaches a caller.
 func (e Error) From(cause error) error {
 	return &detailed{entry: e, cause: cause}
+}
+
+// NextFor is Next for a case that is about p, or Next as it stands where p is zero.
+func (e Error) NextFor(p Principal) string {
+	switch {
+	case p.IsZero():
+		return e.Next
+	case e.Next == "authplane grants":
+		return "authplane show " + p.Owner + "/" + p.Actor
+	}
+	return strings.ReplaceAll(e.Next, "<owner>/<actor>", p.Owner+"/"+p.Actor)
 }
 
 // detailed is a catalogue entry in one particular case.

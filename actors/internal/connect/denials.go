@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -28,26 +27,11 @@ func remedy(entry messages.Error, p messages.Principal) string {
 	if said == "" {
 		said = entry.Message
 	}
-	next := entry.Next
-	if !p.IsZero() {
-		next = about(next, p)
-	}
+	next := entry.NextFor(p)
 	if next == "" {
 		return said
 	}
 	return said + "; next: " + next
-}
-
-// about puts the principal into a command that is about one.
-func about(command string, p messages.Principal) string {
-	path := p.Owner + "/" + p.Actor
-	switch command {
-	case "authplane grant":
-		return command + " --owner " + p.Owner + " --actor " + p.Actor
-	case "authplane grants":
-		return "authplane show " + path
-	}
-	return strings.ReplaceAll(command, "<owner>/<actor>", path)
 }
 
 // Denials keeps the last MaxDenials denials.

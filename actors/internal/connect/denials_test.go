@@ -20,13 +20,13 @@ func TestNewDenial(t *testing.T) {
 		kind   messages.DecisionKind
 		remedy string
 	}{
-		{messages.NotGranted, laptop, messages.Denied, "the principal has no live grant; next: authplane grant --owner " + laptop.Owner + " --actor laptop"},
-		{messages.NotGranted, nobody, messages.Denied, "the principal has no live grant; next: authplane grant"},
+		{messages.NotGranted, laptop, messages.Denied, "the principal has no live grant; next: authplane grant " + laptop.Owner + "/laptop"},
+		{messages.NotGranted, nobody, messages.Denied, "the principal has no live grant; next: authplane grant <owner>/<actor>"},
 		{fmt.Errorf("decide: %w", messages.ScopeExceeded.Because("scope x")), laptop, messages.Denied,
 			"the grant, or one of its parents, was narrowed; next: authplane show " + path},
 		{messages.IncarnationStanding, laptop, messages.Unanswered, "revoke the former grant, then grant again; next: authplane revoke " + path},
 		{messages.GrantStands, laptop, messages.Unanswered, "edit it, or revoke it first; next: authplane show " + path},
-		{messages.ProofExpired, nobody, messages.Denied, "the client must exchange again; next: authplane token"},
+		{messages.ProofExpired, nobody, messages.Denied, "the client must exchange again; next: authplane help token"},
 		{messages.TooLate, nobody, messages.Unanswered, "the request could no longer be answered in time"},
 		{messages.Unproved, laptop, messages.Unanswered, "no leader, no quorum beat yet, or the reader is restarting; next: authplane status"},
 		{messages.RequestForged.Because("x"), nobody, messages.Unanswered,

@@ -1,6 +1,7 @@
 package face
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func (c *call) refuse(err error) {
 	var body errorBody
 	body.Error.Code, body.Error.Reason = entry.Code, entry.Reason
 	body.Error.Message = messages.PublicText(err)
-	body.Error.RequestID, body.Error.Next, body.Error.Retryable = c.id, entry.Next, entry.Retryable
+	body.Error.RequestID, body.Error.Next, body.Error.Retryable = c.id, entry.NextFor(c.about), entry.Retryable
 	c.json(status, body)
 }
 
@@ -106,11 +107,13 @@ func statusOf(entry messages.Error) int {
 
 // json answers with one JSON document. The values are ours, so they always encode.
 func (c *call) json(status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // a pattern is to be read as it was written; no browser is told that this is a page
+	if err := encoder.Encode(value); err != nil {
 		panic(err)
 	}
-	c.raw(status, mediaJSON, append(body, '\n'))
+	c.raw(status, mediaJSON, body.Bytes())
 }
 
 // raw answers with a whole body, so that the answer says its own length.

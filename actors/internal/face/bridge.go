@@ -59,6 +59,7 @@ func (b *Bridge) OwnerOf(subject string) (string, error) {
 }
 
 // Person exchanges a provider's token for a bearer of one of its subject's actors.
+// A refusal that comes after the proof was verified names the owner all the same.
 // A ttl of zero is the longest. ctx is the client's; life ends when everything must,
 // and is all that stops a durable step which has begun.
 func (b *Bridge) Person(ctx, life context.Context, idToken, actor string, ttl time.Duration) (Issued, error) {
@@ -79,13 +80,13 @@ func (b *Bridge) Person(ctx, life context.Context, idToken, actor string, ttl ti
 	if err != nil {
 		return Issued{}, err
 	}
-	principal := messages.Principal{Owner: owner, Actor: actor}
+	principal, proved := messages.Principal{Owner: owner, Actor: actor}, Issued{Owner: owner}
 	found, err := b.Authority.Read(ctx, messages.ReadAuthority{Principal: principal})
 	if err != nil {
-		return Issued{}, err
+		return proved, err
 	}
 	if err := checkPerson(found); err != nil {
-		return Issued{}, err
+		return proved, err
 	}
 	return b.issue(ctx, life, found.Grant, ttl, proof.Expires)
 }

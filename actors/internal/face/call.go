@@ -42,6 +42,8 @@ type call struct {
 	body  []byte
 	media string
 
+	// about is whom the request is about, as soon as that is known.
+	about messages.Principal
 	// failure is what was refused, for the log.
 	failure error
 }

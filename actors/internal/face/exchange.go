@@ -60,6 +60,9 @@ func (f *Face) exchange(ctx context.Context, c *call) error {
 		return err
 	}
 	issued, err := f.bridge(ctx, request)
+	if issued.Owner != "" { // it was proved
+		c.about = messages.Principal{Owner: issued.Owner, Actor: request.principal.Actor}
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type Config struct {
 	Bridge *Bridge
 	// Keys publishes the keys that bearers are verified with. Required.
 	Keys KeySet
+	// Roles names the permission profiles a grant may have besides the default one.
+	Roles []string
 	// Metrics counts; nil counts nothing.
 	Metrics *Metrics
 	// Logger receives one record a request; nil discards them.

@@ -3,6 +3,7 @@ package face
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,6 +48,7 @@ func (f *Face) putGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	c.about = put.Principal
 	written, err := f.config.Authority.PutGrant(ctx, put)
 	if err != nil {
 		return err
@@ -83,7 +85,20 @@ func (f *Face) readPut(in *input) (messages.PutGrant, error) {
 	if err := checkLabel(put.Label); err != nil {
 		return put, err
 	}
-	return put, grants.CheckAllowance(put.Allowance)
+	return put, f.checkAllowance(put.Allowance)
+}
+
+// checkAllowance refuses what may not be written, and a role that would only shut
+// its principal out.
+func (f *Face) checkAllowance(a messages.Allowance) error {
+	if err := grants.CheckAllowance(a); err != nil {
+		return err
+	}
+	if a.Role == "" || a.Role == grants.DefaultRole || slices.Contains(f.config.Roles, a.Role) {
+		return nil
+	}
+	known := strings.Join(append([]string{grants.DefaultRole}, f.config.Roles...), ", ")
+	return messages.Malformed.Because("role %q is no permission profile; there is %s", a.Role, known)
 }
 
 // readKind reads whose grant it is: a person's, unless it says managed. Only that
@@ -148,7 +163,7 @@ func (f *Face) editGrant(ctx context.Context, c *call) error {
 	if err := checkLabel(edit.Label); err != nil {
 		return err
 	}
-	if err := grants.CheckAllowance(edit.Allowance); err != nil {
+	if err := f.checkAllowance(edit.Allowance); err != nil {
 		return err
 	}
 	if onlyRotates && edit.RotateSecret {
@@ -252,7 +267,11 @@ func (f *Face) showGrant(ctx context.Context, c *call) error {
 // principal reads whom the path is about.
 func (c *call) principal() (messages.Principal, error) {
 	p := messages.Principal{Owner: c.parts["owner"], Actor: c.parts["actor"]}
-	return p, names.CheckPrincipal(p)
+	if err := names.CheckPrincipal(p); err != nil {
+		return p, err
+	}
+	c.about = p
+	return p, nil
 }
 
 // listed is never null in JSON.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +47,53 @@ func TestGrantsOverHTTP(t *testing.T) {
 	a = w.do("GET", w.url+"/v1/grants", "")
 	if grants := a.fields["grants"].([]any); len(grants) != 1 || grants[0].(map[string]any)["state"] != "revoked" {
 		t.Fatalf("list: %s", a.body)
+	}
+}
+
+// A role that is no profile would only shut its principal out, so it is refused
+// before anything is written.
+func TestAnUnknownRoleIsRefused(t *testing.T) {
+	w := newWorld(t)
+	owner := w.grant("user-1", "laptop")
+	path := w.url + "/v1/grants/" + owner + "/laptop"
+	for _, a := range []answer{
+		w.do("POST", w.url+"/v1/grants", `{"sub":"user-2","actor":"laptop","role":"wide"}`),
+		w.do("PUT", path, `{"revision":1,"role":"wide"}`),
+	} {
+		if a.status != 400 || !strings.Contains(a.text("error", "message"), `role "wide" is no permission profile; there is default, narrow`) {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	// Revision 1 still stands, and nobody else does.
+	if list := w.do("GET", w.url+"/v1/grants", ""); strings.Contains(list.body, "wide") || len(list.fields["grants"].([]any)) != 1 {
+		t.Errorf("listed %s", list.body)
+	}
+	for revision, role := range []string{"default", "narrow", ""} {
+		if a := w.do("PUT", path, fmt.Sprintf(`{"revision":%d,"role":%q}`, revision+1, role)); a.status != 200 {
+			t.Errorf("role %q: %d %s", role, a.status, a.body)
+		}
+	}
+}
+
+// The next command of a refusal names whom it is about, once that is known, and
+// patterns are shown as they were written.
+func TestRefusalsAndListsReadAsTheyAreMeant(t *testing.T) {
+	w := newWorld(t)
+	owner := w.grant("user-1", "laptop")
+	stands := w.do("POST", w.url+"/v1/grants", `{"sub":"user-1","actor":"laptop"}`)
+	if next := stands.text("error", "next"); next != "authplane show "+owner+"/laptop" {
+		t.Errorf("next %q of %s", next, stands.body)
+	}
+	absent := w.exchange("user-1", "phone")
+	if next := absent.text("error", "next"); next != "authplane grant "+owner+"/phone" {
+		t.Errorf("next %q of %s", next, absent.body)
+	}
+	guessed := w.do("POST", w.url+"/exchange", `{"owner":"`+owner+`","actor":"laptop","actor_token":"guessed"}`)
+	if strings.Contains(guessed.body, owner) {
+		t.Errorf("whoever proved nothing is told %s", guessed.body)
+	}
+	if list := w.do("GET", w.url+"/v1/grants", ""); !strings.Contains(list.body, `"demo.>"`) {
+		t.Errorf("listed as %s", list.body)
 	}
 }
 

@@ -210,7 +210,7 @@ func newWorld(t *testing.T) *world {
 	metrics, err := NewMetrics(registry)
 	must(t, err)
 	bridge := &Bridge{Issuer: testIssuer, Provider: w.newProvider(), OwnerSecret: identity.NewOwnerSecret(), Authority: w.rows, Signer: w.keyring}
-	c := Config{Space: testSpace, Authority: w.rows, Bridge: bridge, Keys: w.keyring, Metrics: metrics,
+	c := Config{Space: testSpace, Authority: w.rows, Bridge: bridge, Keys: w.keyring, Metrics: metrics, Roles: []string{"narrow"},
 		Logger: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Capability: w.capability, FaultInjection: true,
 		MetricsPage: promhttp.HandlerFor(registry, promhttp.HandlerOpts{})})
