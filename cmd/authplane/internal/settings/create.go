@@ -70,22 +70,39 @@ idp:
 # responders: 2
 
 # Public keys of the servers whose connects are answered; every server if left out.
-# servers: [NABC]
+# servers: [NAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA]
 
 # log:
 #   level: info
 #   format: json
 `
 
-// Check lists what is wrong with a beginning, as Load would with its file in dir.
+// Check lists what is wrong with a beginning, by the flags of init: what its file
+// would be refused for in dir, and what no server could listen on.
 func (b Beginning) Check(dir string) error {
 	body, err := b.render()
 	if err != nil {
 		return err
 	}
-	_, err = parse("the configuration", dir, body, Overrides{})
-	return err
+	var content file
+	s := shape{lines: map[string]int{}}
+	s.read([]byte(body), &content)
+	made, more := content.settings(dir, Overrides{})
+	found := append(s.join(more), meaningProblems(made.Space)...)
+	if strings.Contains(b.NATSURL, ",") {
+		found = append(found, problem{key: "nats_url", text: "names several servers, and one is configured here; add the others in the files"})
+	}
+	for i := range found {
+		found[i].line = 0 // the file is not there yet
+		if flag, is := flags[found[i].key]; is {
+			found[i].key = flag
+		}
+	}
+	return refuse("nothing was made", found)
 }
+
+// flags are what init calls the settings that it is told.
+var flags = map[string]string{"space": "--space", "nats_url": "--nats-url", "idp.issuer": "--idp", "replicas": "--replicas"}
 
 // Create writes the configuration to a file that must not be there yet.
 func (b Beginning) Create(path string) error {

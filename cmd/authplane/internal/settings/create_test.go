@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/cotal-ai/authplane/messages"
@@ -79,18 +80,24 @@ func keysOf(prefix string, structure reflect.Type) []string {
 	return keys
 }
 
+// What init is told is refused by the name of its flag, and without lines of a file
+// that is not there.
 func TestWhatCannotBeReadIsNotCreated(t *testing.T) {
 	good := Beginning{Space: "acme", NATSURL: "nats://127.0.0.1:4222", Replicas: 1, SecretsDir: "s", SentinelCreds: "c"}
-	for name, spoil := range map[string]func(*Beginning){
-		"space":     func(b *Beginning) { b.Space = "Not A Space" },
-		"issuer":    func(b *Beginning) { b.Issuer = "ftp://id.example.com" },
-		"replicas":  func(b *Beginning) { b.Replicas = 2 },
-		"injection": func(b *Beginning) { b.NATSURL = "nats://a\nlisten: x" },
+	for want, spoil := range map[string]func(*Beginning){
+		"--space: a space is 1 to 32":                func(b *Beginning) { b.Space = "Not A Space" },
+		"--idp: must be an https URL":                func(b *Beginning) { b.Issuer = "ftp://id.example.com" },
+		"--replicas: 2 is none of 1, 3, 5":           func(b *Beginning) { b.Replicas = 2 },
+		"--nats-url: nats://a:0 must name a port":    func(b *Beginning) { b.NATSURL = "nats://a:0" },
+		"--nats-url: names several servers":          func(b *Beginning) { b.NATSURL = "nats://a:1,nats://b:2" },
+		"holds characters that do not belong there":  func(b *Beginning) { b.NATSURL = "nats://a\nlisten: x" },
+		"--nats-url: nats://127.0.0.1 names no port": func(b *Beginning) { b.NATSURL = "nats://127.0.0.1" },
 	} {
 		b := good
 		spoil(&b)
-		if err := b.Check(t.TempDir()); !errors.Is(err, messages.Malformed) {
-			t.Errorf("%s: %v", name, err)
+		err := b.Check(t.TempDir())
+		if !errors.Is(err, messages.Malformed) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "line ") {
+			t.Errorf("%q is not what is said: %v", want, err)
 		}
 	}
 }
@@ -107,9 +114,15 @@ func FuzzQuote(f *testing.F) {
 			}
 			return
 		}
-		got, err := Load(path, Overrides{})
-		if text != "" && (err != nil || got.Space.NATSURL != text) {
-			t.Errorf("%q became %q, %v", text, got.Space.NATSURL, err)
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got file
+		s := shape{lines: map[string]int{}}
+		s.read(body, &got)
+		if len(s.problems) > 0 || got.NATSURL != text {
+			t.Errorf("%q became %q, %v", text, got.NATSURL, s.problems)
 		}
 	})
 }

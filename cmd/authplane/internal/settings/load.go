@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ type Overrides struct {
 func Load(path string, over Overrides) (Settings, error) {
 	body, err := os.ReadFile(path)
 	if err != nil {
-		return Settings{}, messages.Malformed.Because("read the configuration: %v", err)
+		return Settings{}, errors.Join(messages.Malformed.Because("read the configuration: %v", err), err)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -45,7 +46,7 @@ func parse(name, dir string, body []byte, over Overrides) (Settings, error) {
 	s.read(body, &content)
 
 	settings, more := content.settings(dir, over)
-	more = append(more, meaningProblems(settings.Space.Validate())...)
+	more = append(more, meaningProblems(settings.Space)...)
 	return settings, refuse(name, s.join(more))
 }
 

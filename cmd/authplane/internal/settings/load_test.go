@@ -30,14 +30,23 @@ public:
   client_nats_url: tls://nats.example.com:4222
 replicas: 3
 responders: 4
-servers: [NABC]
+servers: [NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5]
 log:
   level: debug
   format: json
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
-	got, err := parse("authplane.yaml", "/srv/acme", []byte(whole), Overrides{})
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sentinel.creds", "tls/cert.pem", "tls/key.pem"} { // those that must be there
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := parse("authplane.yaml", dir, []byte(whole), Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +54,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 	for name, pair := range map[string][2]any{
 		"space":           {c.Space, "acme"},
 		"nats_url":        {c.NATSURL, "nats://127.0.0.1:4222"},
-		"state_dir":       {c.StateDir, "/srv/acme/state"},
+		"state_dir":       {c.StateDir, dir + "/state"},
 		"secrets_dir":     {c.SecretsDir, "/etc/authplane/secrets"},
-		"sentinel_creds":  {c.SentinelCreds, "/srv/acme/sentinel.creds"},
+		"sentinel_creds":  {c.SentinelCreds, dir + "/sentinel.creds"},
 		"idp.issuer":      {c.Provider.Issuer, "https://id.example.com"},
 		"idp.audience":    {c.Provider.Audience, "authplane"},
 		"idp.algorithms":  {strings.Join(c.Provider.Algorithms, " "), "EdDSA ES256"},
@@ -55,12 +64,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"listen":          {c.Listen, "127.0.0.1:7070"},
 		"public.listen":   {c.Public.Listen, "0.0.0.0:7443"},
 		"public.url":      {c.Public.URL, "https://auth.example.com"},
-		"cert_file":       {c.Public.CertFile, "/srv/acme/tls/cert.pem"},
-		"key_file":        {c.Public.KeyFile, "/srv/acme/tls/key.pem"},
+		"cert_file":       {c.Public.CertFile, dir + "/tls/cert.pem"},
+		"key_file":        {c.Public.KeyFile, dir + "/tls/key.pem"},
 		"client_nats_url": {c.Public.ClientNATSURL, "tls://nats.example.com:4222"},
 		"replicas":        {c.Replicas, 3},
 		"responders":      {c.Responders, 4},
-		"servers":         {strings.Join(c.Servers, " "), "NABC"},
+		"servers":         {strings.Join(c.Servers, " "), "NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5"},
 		"log.level":       {got.Log.Level, "debug"},
 		"log.format":      {got.Log.Format, "json"},
 	} {
@@ -112,6 +121,12 @@ func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
 		{"no YAML", "space: [\n", []string{"line"}},
 		{"empty", "", []string{"space: ", "nats_url: is missing", "state_dir: is missing"}},
 		{"meaning", good + "replicas: 2\n", []string{"line 5: replicas: 2 is none of 1, 3, 5"}},
+		{"servers", good + "servers: [NABC, x]\n", []string{`line 5: servers: "NABC" is not the public key`, `line 5: servers: "x" is not`}},
+		{"public", good + "public:\n  listen: 80\n  key_file: k.pem\n", []string{
+			"line 6: public.listen: must be text", "sentinel_creds: is missing; the public face", "public.cert_file: is missing beside the key"}},
+		{"public without files", good + "sentinel_creds: s.creds\npublic: {listen: ':1', cert_file: c.pem, key_file: k.pem}\n", []string{
+			"line 5: sentinel_creds: open ", "line 6: public.cert_file: open ", "line 6: public.key_file: open "}},
+		{"no secrets", least, []string{"secrets_dir: is missing, and $CREDENTIALS_DIRECTORY is not set"}},
 		{"log", good + "log: {level: loud, format: xml}\n", []string{"log.level: must be", "log.format: must be"}},
 		{"missing key set", good + "idp:\n  issuer: https://a.example\n  jwks_file: nowhere.json\n", []string{"line 7: idp.jwks_file: "}},
 		{"all at once", "spice: acme\nreplicas: x\nresponders: 9\n", []string{
@@ -131,6 +146,33 @@ func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The rule for server URLs is one, wherever they stand.
+func TestURLsOfServers(t *testing.T) {
+	tests := map[string]string{
+		"nats://a:1": "", "tls://a:1,nats://b:2": "", "wss://a:443, ws://[::1]:80": "", "nats://a:4222/": "",
+		"127.0.0.1:4222": "cannot be read", "http://a:1": "must begin with nats://", "a": "must begin with nats://",
+		"nats://:4222": "names no host", "nats://a": "names no port", "nats://a:0": "from 1 to 65535", "nats://a:70000": "from 1 to 65535",
+		"nats://a:1/x": "must end behind the port", "nats://me:pw@a:1": "holds a user", "nats://a:1,": "must begin with nats://",
+		"nats://a:1,ws://b:2": "either all", "nats://a:x": "cannot be read",
+	}
+	for urls, want := range tests {
+		body := "space: acme\nnats_url: '" + urls + "'\nstate_dir: state\nsecrets_dir: s\n" +
+			"sentinel_creds: /dev/null\npublic: {listen: ':1', client_nats_url: '" + urls + "'}\n"
+		_, err := parse("f", t.TempDir(), []byte(body), Overrides{})
+		for _, key := range []string{"line 2: nats_url: ", "line 6: public.client_nats_url: "} {
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("%s: %v", urls, err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s: got %v, want %q", urls, err, want)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "pw") {
+			t.Errorf("a password is shown: %v", err)
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -41,20 +43,18 @@ func refuse(path string, found []problem) error {
 	return messages.Malformed.Because("%s%s", path, strings.Join(lines, ""))
 }
 
-// meaningProblems takes the error of space.Config.Validate apart: one problem for
-// each `key: text`, joined by semicolons.
-func meaningProblems(err error) []problem {
-	if err == nil {
+// meaningProblems are those that space.Config.Validate has found.
+func meaningProblems(config space.Config) []problem {
+	var wrong space.Problems
+	if !errors.As(config.Validate(), &wrong) {
 		return nil
 	}
-	text := strings.TrimPrefix(messages.PublicText(err), messages.Describe(err).Message+": ")
-	var found []problem
-	for part := range strings.SplitSeq(text, "; ") {
-		key, rest, ok := strings.Cut(part, ": ")
-		if !ok || strings.ContainsAny(key, " ") {
-			key, rest = "", part
+	found := make([]problem, len(wrong))
+	for i, p := range wrong {
+		found[i] = problem{key: p.Key, text: p.Text}
+		if p.Key == "secrets_dir" && config.SecretsDir == "" {
+			found[i].text += ", and $CREDENTIALS_DIRECTORY is not set"
 		}
-		found = append(found, problem{key: key, text: rest})
 	}
 	return found
 }
