@@ -1,5 +1,7 @@
 package supervisor
 
+import "time"
+
 // emit publishes an event and logs those that somebody should read.
 func (t *Tree) emit(e Event) {
 	t.hub.publish(e)
@@ -8,11 +10,11 @@ func (t *Tree) emit(e Event) {
 	case Died:
 		log.Warn("actor died", "actor", v.Path, "generation", v.Generation, "error", v.Cause)
 	case Restarting:
-		log.Info("actor restarts", "actor", v.Path, "in", v.In, "restarts", v.Count)
+		log.Info("actor restarts", "actor", v.Path, "in", v.In.Round(time.Millisecond), "restarts", v.Count, "error", v.Cause)
 	case Fenced:
 		log.Warn("group fenced", "actor", v.Path, "by", v.By, "reason", v.Reason)
 	case Healed:
-		log.Info("group healed", "actor", v.Path, "took", v.Took)
+		log.Info("group healed", "actor", v.Path, "took", v.Took.Round(time.Millisecond))
 	case StillRunning:
 		log.Warn("actor still running", "actor", v.Path, "generation", v.Generation, "what", v.What)
 	case RejectedMessage:
