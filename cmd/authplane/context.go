@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
-	"github.com/cotal-ai/authplane/messages"
 )
 
 // natsContext is a context of the nats command line tool.
@@ -31,14 +30,17 @@ func (a *app) contextCommand() *cobra.Command {
 		name, out string
 	)
 	cmd := &cobra.Command{
-		Use: "context", GroupID: groupWho, Args: cobra.NoArgs,
+		Use: "context [owner/actor]", GroupID: groupWho, Args: cobra.MaximumNArgs(1),
 		Short: "Write a context with which the nats tool connects as a principal",
 		Long: "Logs in as `authplane token` does and writes a context for the nats tool, where\n" +
 			"that looks for it. The context holds the token, so it lasts as long as that\n" +
 			"does; run the command again for a new one.",
 		Example: "  authplane context --sub alice --actor laptop --name alice\n" +
 			"  nats --context alice sub 'chat.>'",
-		RunE: doing(func(ctx context.Context, _ []string) error {
+		RunE: doing(func(ctx context.Context, args []string) error {
+			if err := flags.name(args); err != nil {
+				return err
+			}
 			if err := flags.check(); err != nil {
 				return err
 			}
@@ -69,7 +71,7 @@ func (a *app) writeContext(ctx context.Context, flags proofFlags, name, out stri
 			return err
 		}
 	}
-	b, _, err := a.exchange(ctx, client, flags)
+	b, err := a.exchange(ctx, client, flags)
 	if err != nil {
 		return err
 	}
@@ -80,13 +82,12 @@ func (a *app) writeContext(ctx context.Context, flags proofFlags, name, out stri
 }
 
 func contextFor(record service.Record, b bearer, actor string) natsContext {
-	principal := messages.Principal{Owner: b.Owner, Actor: actor}
 	return natsContext{
-		Description: slashed(principal) + " in " + record.Space,
-		URL:         record.NATSURL,
+		Description: b.Owner + "/" + actor + " in " + record.Space,
+		URL:         b.NATSURL,
 		Token:       b.Token,
-		Creds:       record.SentinelCreds,
-		InboxPrefix: principal.InboxPrefix(),
+		Creds:       b.SentinelCreds,
+		InboxPrefix: b.InboxPrefix,
 	}
 }
 

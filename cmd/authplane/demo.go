@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,7 @@ func (a *app) demoCommand() *cobra.Command {
 			"people talk, revokes one, kills every actor once, closes, and checks each step.\n" +
 			"It exits 1 at the first that does not hold.",
 		RunE: doing(func(ctx context.Context, _ []string) error {
-			ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(ctx, endings()...)
 			defer stop()
 			return a.demo(ctx)
 		}),

@@ -35,8 +35,9 @@ func (a *app) devCommand() *cobra.Command {
 		Use: "dev", GroupID: groupRun, Args: cobra.NoArgs,
 		Short: "Run a whole space in one process, for development",
 		Long: "Runs a NATS server, an identity provider that believes everybody, and the service,\n" +
-			"all in one process and from one directory, which it makes. A second run goes on\n" +
-			"with what the first one left. Never let others reach it.",
+			"all in one process and from one directory, which it makes; one that init made is\n" +
+			"refused. A second run goes on with what the first one left. Never let others\n" +
+			"reach it.",
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			options.dir, options.logger = a.dir, newLogger(a.err, settings.Log{})
 			start := func(ctx context.Context) (running, error) { return startDev(ctx, options) }
@@ -60,14 +61,14 @@ func (a *app) welcomeDev(record service.Record) error {
 		return err
 	}
 	a.say("\ntry, in another terminal:")
-	at := ""
-	if a.dir != defaultDir {
-		at = " --dir " + a.dir
+	for _, command := range []string{
+		"authplane grant --sub alice --actor laptop --publish 'chat.>' --subscribe 'chat.>'",
+		"authplane context --sub alice --actor laptop --name alice",
+		"nats --context alice sub 'chat.>'",
+		"authplane tree",
+	} {
+		a.say("  %s", a.here(command))
 	}
-	a.say("  authplane%s grant --sub alice --actor laptop --publish 'chat.>' --subscribe 'chat.>'", at)
-	a.say("  authplane%s context --sub alice --actor laptop --name alice", at)
-	a.say("  nats --context alice sub 'chat.>'")
-	a.say("  authplane%s tree", at)
 	a.say("\ninterrupt to close")
 	return nil
 }

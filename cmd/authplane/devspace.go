@@ -39,6 +39,9 @@ type devService struct {
 
 // startDev opens broker, provider and space, in that order.
 func startDev(ctx context.Context, o devOptions) (*devService, error) {
+	if err := claimDir(o.dir); err != nil {
+		return nil, err
+	}
 	lock, err := lockDir(o.dir)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func (d *devService) start(ctx context.Context, o devOptions) error {
 		return err
 	}
 	if d.around, err = supervisor.Start(ctx, d.system, around(broker, provider), supervisor.WithLogger(o.logger)); err != nil {
-		return err
+		return notMoving(o.dir, err)
 	}
 	config.NATSURL = broker.URL()
 	config.Provider = &space.ProviderConfig{Issuer: provider.Issuer(), Audience: config.Space}
@@ -78,6 +81,15 @@ func (d *devService) start(ctx context.Context, o devOptions) error {
 	}
 	d.watching.Go(d.watch)
 	return nil
+}
+
+// notMoving says what to do when broker or provider cannot have the port of last time.
+func notMoving(dir string, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	file := shellWord(filepath.Join(dir, addressFile))
+	return advised{err, "end what listens there, or rm " + file + " to move (contexts must then be written anew)"}
 }
 
 // watch passes on the first failure of the two trees. It ends with the space.
@@ -148,9 +160,6 @@ func (d *devService) closeAround(ctx context.Context) error {
 // lockDir keeps other processes from running on the same directory: two brokers
 // would spoil each other's streams. The kernel lets go of it when the process dies.
 func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

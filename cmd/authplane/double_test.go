@@ -30,6 +30,7 @@ type double struct {
 
 	mu      sync.Mutex
 	answers map[string]answer
+	then    map[string]answer // what takes the place of an answer once that was given
 	got     []seen
 }
 
@@ -76,7 +77,11 @@ func (d *double) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	d.got = append(d.got, request)
-	reply, known := d.answers[r.Method+" "+r.URL.Path]
+	asked := r.Method + " " + r.URL.Path
+	reply, known := d.answers[asked]
+	if next, is := d.then[asked]; is {
+		d.answers[asked] = next
+	}
 	d.mu.Unlock()
 	if !known {
 		reply = refusal(404, "not-found", "request.route")

@@ -22,6 +22,7 @@ type grantFlags struct {
 	parent                    string
 	edit, rotate              bool
 	revision                  uint64
+	secretFile                string
 	// given reports whether a flag stands on the command line.
 	given func(name string) bool
 }
@@ -32,13 +33,14 @@ func (a *app) grantCommand() *cobra.Command {
 		Use: "grant [owner/actor]", GroupID: groupWho, Args: cobra.MaximumNArgs(1),
 		Short: "Grant a principal, or change what it may do",
 		Long: "Grants a principal: a person's (--sub as the identity provider names them, or\n" +
-			"--owner) or, with --managed, a machine's, whose secret is printed this once.\n" +
-			"What is not named is not granted.\n\n" +
+			"--owner) or, with --managed, a machine's, within what its --parent may do if it\n" +
+			"has one. A machine's secret is shown this once, or goes into --secret-file.\n" +
+			"What is not named is not granted. Whoever answers requests needs --serve.\n\n" +
 			"With --edit it changes a grant that stands; flags left out keep what they were,\n" +
 			"and a list is emptied by giving it \"\".",
 		Example: "  authplane grant --sub alice --actor laptop --publish 'chat.>' --subscribe 'chat.>'\n" +
-			"  authplane grant --managed --parent u_abc.laptop --owner u_abc --actor robot --publish chat.robot\n" +
-			"  authplane grant --edit u_abc/laptop --publish ''",
+			"  authplane grant " + exampleOwner + "/robot --managed --parent " + exampleOwner + "/laptop --publish chat.robot --secret-file robot.secret\n" +
+			"  authplane grant " + exampleOwner + "/laptop --edit --publish ''",
 		RunE: doing(func(ctx context.Context, args []string) error {
 			if len(args) == 1 {
 				p, err := parsePrincipal(args[0])
@@ -68,14 +70,15 @@ func (f *grantFlags) define(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.scope, "scope", nil, "`capabilities`, by comma or repeated")
 	set.StringSliceVar(&f.publish, "publish", nil, "subject `patterns` it may publish to")
 	set.StringSliceVar(&f.subscribe, "subscribe", nil, "subject `patterns` it may subscribe to")
-	set.BoolVar(&f.serve, "serve", false, "it may reply to requests")
-	set.StringVar(&f.role, "role", "", "the permission `profile`")
+	set.BoolVar(&f.serve, "serve", false, "it answers requests: it may publish to their reply subjects")
+	set.StringVar(&f.role, "role", "", "the permission `profile`; the default one if left out")
 	set.StringVar(&f.label, "label", "", "free `text` for listings")
-	set.BoolVar(&f.managed, "managed", false, "a machine's grant, within its parent's")
+	set.BoolVar(&f.managed, "managed", false, "a machine's grant: it proves itself with a secret")
 	set.StringVar(&f.parent, "parent", "", "the `owner/actor` whose grant bounds a managed one")
 	set.BoolVar(&f.edit, "edit", false, "change a grant that stands")
 	set.Uint64Var(&f.revision, "revision", 0, "with --edit: the revision `N` it must have; the current one if left out")
 	set.BoolVar(&f.rotate, "rotate-secret", false, "with --edit: give a machine a new secret")
+	set.StringVar(&f.secretFile, "secret-file", "", "write a machine's secret, alone, to this `file`, which only you can read")
 }
 
 func (f *grantFlags) check() error {
@@ -90,19 +93,12 @@ func (f *grantFlags) check() error {
 		return usage("--edit changes neither the kind nor the parent of a grant")
 	case !f.edit && (f.given("revision") || f.rotate):
 		return usage("--revision and --rotate-secret go with --edit")
-	case f.managed != (f.parent != ""):
-		return usage("--managed and --parent go together")
+	case f.parent != "" && !f.managed:
+		return usage("--parent goes with --managed")
+	case f.secretFile != "" && !f.managed && !f.rotate:
+		return usage("--secret-file goes with --managed or --rotate-secret")
 	}
 	return nil
-}
-
-// written is the service's answer to every change of a grant.
-type written struct {
-	Owner      string `json:"owner"`
-	Actor      string `json:"actor"`
-	UID        string `json:"uid"`
-	Revision   uint64 `json:"revision"`
-	ActorToken string `json:"actor_token"`
 }
 
 func (a *app) grant(ctx context.Context, flags grantFlags) error {
@@ -118,7 +114,7 @@ func (a *app) grant(ctx context.Context, flags grantFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, client, http.MethodPost, "/v1/grants", body)
+	return a.writeGrant(ctx, client, http.MethodPost, "/v1/grants", body, flags.secretFile)
 }
 
 // newGrant is the body of a grant that is not there yet.
@@ -133,11 +129,14 @@ func (f *grantFlags) newGrant() (map[string]any, error) {
 		}
 	}
 	if f.managed {
+		body["kind"] = messages.Managed
+	}
+	if f.parent != "" {
 		parent, err := parsePrincipal(f.parent)
 		if err != nil {
 			return nil, err
 		}
-		body["kind"], body["parent"] = messages.Managed, parent.String()
+		body["parent"] = parent.String()
 	}
 	return body, nil
 }
@@ -169,28 +168,7 @@ func (a *app) editGrant(ctx context.Context, client *service.Client, f grantFlag
 	if f.rotate {
 		body["rotate_secret"] = true
 	}
-	return a.change(ctx, client, http.MethodPut, path, body)
-}
-
-// change sends one change of a grant and shows what came of it.
-func (a *app) change(ctx context.Context, client *service.Client, method, path string, body any) error {
-	answer, err := client.Send(ctx, method, path, body)
-	if err != nil || a.json {
-		return a.pass(answer, err)
-	}
-	var w written
-	if err := decode(answer, &w); err != nil {
-		return err
-	}
-	if w.ActorToken != "" {
-		a.say("the actor token is shown this once; whoever holds it is this machine")
-	}
-	return pairs(a.out,
-		[2]string{"principal", slashed(messages.Principal{Owner: w.Owner, Actor: w.Actor})},
-		[2]string{"uid", w.UID},
-		[2]string{"revision", number(w.Revision)},
-		[2]string{"actor_token", w.ActorToken},
-	)
+	return a.writeGrant(ctx, client, http.MethodPut, path, body, f.secretFile)
 }
 
 // given is a list without its empty entries, so that "" empties it; never null.

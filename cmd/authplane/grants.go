@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -87,25 +86,6 @@ func (a *app) showCommand() *cobra.Command {
 				[2]string{"by", g.By},
 				[2]string{"at", moment(g.At)},
 			)
-		}),
-	}
-}
-
-func (a *app) revokeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke owner/actor", GroupID: groupWho, Args: cobra.ExactArgs(1),
-		Short: "End a grant: no new token and no new connect from now on",
-		RunE: doing(func(ctx context.Context, args []string) error {
-			principal, err := parsePrincipal(args[0])
-			if err != nil {
-				return err
-			}
-			client, err := a.reach()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			return a.change(ctx, client, http.MethodDelete, grantPath(principal), nil)
 		}),
 	}
 }

@@ -24,10 +24,11 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "Write the keys and configurations of a new space",
 		Long: "Makes everything a space needs: the keys and JWTs of its accounts, a configuration\n" +
 			"for the NATS server and one for this service. Nothing that stands is changed.",
+		Example: "  authplane init --dir acme --space acme --nats-url nats://127.0.0.1:4222 --idp https://id.example.com",
 	}
 	cmd.RunE = doing(func(ctx context.Context, _ []string) error {
 		if !cmd.Flags().Changed("dir") || begin.Space == "" {
-			return usage("--dir and --space are both needed")
+			return usage("name both: --dir, which is made, and --space")
 		}
 		made, err := begins(ctx, a.dir, begin)
 		if err != nil {
@@ -36,7 +37,7 @@ func (a *app) initCommand() *cobra.Command {
 		return a.tellInit(begin.Space, made)
 	})
 	cmd.Flags().StringVar(&begin.Space, "space", "", "the `name` of the space, 1 to 32 of [a-z0-9_-]")
-	cmd.Flags().StringVar(&begin.NATSURL, "nats-url", defaultNATSURL, "where the NATS server is to listen, a `URL`")
+	cmd.Flags().StringVar(&begin.NATSURL, "nats-url", defaultNATSURL, "where the NATS server is to listen, a `URL` with host and port")
 	cmd.Flags().StringVar(&begin.Issuer, "idp", "", "the issuer `URL` of the identity provider; machines only if left out")
 	cmd.Flags().IntVar(&begin.Replicas, "replicas", 1, "how many servers keep the authority's records: 1, 3 or 5")
 	return cmd
@@ -84,9 +85,9 @@ func (a *app) tellInit(name string, made installation) error {
 	}
 	a.say("space %s is made. Carry %s away and keep it offline: it opens everything.", name, made.OfflineDir)
 	a.say("next, each in a terminal of its own:")
-	a.say("  nats-server -c %s", made.ServerConfig)
-	a.say("  authplane serve --config %s", made.configFile)
-	a.say("  authplane status --dir %s", filepath.Dir(made.configFile))
+	a.say("  nats-server -c %s", shellWord(made.ServerConfig))
+	a.say("  authplane serve --config %s", shellWord(made.configFile))
+	a.say("  authplane --dir %s status", shellWord(filepath.Dir(made.configFile)))
 	return pairs(a.out,
 		[2]string{"config", made.configFile},
 		[2]string{"server", made.ServerConfig},

@@ -32,7 +32,7 @@ type starter func(context.Context) (running, error)
 // it is ready, to the signal or failure that ends it and the line that says how.
 func (a *app) keep(ctx context.Context, start starter, welcome func(service.Record) error) error {
 	signals := make(chan os.Signal, 2) // two: the one that closes and the one that hurries
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 
 	manager := life.NewManager()
@@ -55,6 +55,16 @@ func (a *app) keep(ctx context.Context, start starter, welcome func(service.Reco
 	}
 	ending := attendant.Attend(kept)
 	return a.farewell(kept.Connections(), ending)
+}
+
+// endings are the signals that ask for the end. A hangup is one, unless whoever
+// started the process, nohup for instance, has it ignored.
+func endings() []os.Signal {
+	list := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
 }
 
 // begin starts the service; a signal meanwhile calls the start off. asked says that

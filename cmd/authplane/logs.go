@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
 )
@@ -15,11 +16,19 @@ func newLogger(w io.Writer, how settings.Log) *slog.Logger {
 		// Load has checked the name; info is what is left of a wrong one.
 		_ = level.UnmarshalText([]byte(how.Level))
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if how.Format == "text" || how.Format == "" && isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// readable writes durations with their unit, `1.9s`, in JSON also.
+func readable(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Value.Kind() == slog.KindDuration {
+		attr.Value = slog.StringValue(attr.Value.Duration().Round(time.Microsecond).String())
+	}
+	return attr
 }
 
 // isTerminal reports whether a person sits behind w.

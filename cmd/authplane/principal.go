@@ -7,6 +7,9 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
+// exampleOwner is an owner of the right form for the examples of the help.
+const exampleOwner = "u_aaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 // parsePrincipal splits `owner/actor`, or the dotted form. Whether both parts are
 // well formed is for the service to say.
 func parsePrincipal(text string) (messages.Principal, error) {

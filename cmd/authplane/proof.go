@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,11 +28,28 @@ type proofFlags struct {
 	ttl            time.Duration
 }
 
+// name takes the principal from the one argument, where there is one. With a
+// person's proof the owner says whose it must be.
+func (f *proofFlags) name(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	p, err := parsePrincipal(args[0])
+	if err != nil {
+		return err
+	}
+	if f.owner+f.actor != "" {
+		return usage("name the principal once: as owner/actor or with --owner and --actor")
+	}
+	f.owner, f.actor = p.Owner, p.Actor
+	return nil
+}
+
 func (f *proofFlags) define(set *pflag.FlagSet) {
 	set.StringVar(&f.sub, "sub", "", "log in at the development identity provider as this `subject`")
 	set.StringVar(&f.idTokenFile, "id-token-file", "", "the `file` with an id token of the identity provider; - is the input")
-	set.StringVar(&f.owner, "owner", "", "a machine's `owner`")
-	set.StringVar(&f.actor, "actor", "", "the `actor` to be")
+	set.StringVar(&f.owner, "owner", "", "the `owner`; a person's follows from the proof")
+	set.StringVar(&f.actor, "actor", "", "the `actor` to be, one of the owner's")
 	set.StringVar(&f.actorTokenFile, "actor-token-file", "", "the `file` with a machine's secret; - is the input")
 	set.DurationVar(&f.ttl, "ttl", 0, "how long the token is to live, at most 15m; the longest that is allowed if left out")
 }
@@ -47,40 +63,51 @@ func (f *proofFlags) check() error {
 	}
 	switch {
 	case f.actor == "":
-		return usage("--actor is missing")
+		return usage("name the principal: owner/actor, or --actor")
 	case ways != 1:
 		return usage("give --sub, --id-token-file or --actor-token-file, exactly one of them")
-	case (f.actorTokenFile == "") != (f.owner == ""):
-		return usage("--owner and --actor-token-file go together")
+	case f.actorTokenFile != "" && f.owner == "":
+		return usage("--actor-token-file needs the owner also")
 	case f.ttl < 0 || f.ttl%time.Second != 0:
 		return usage("--ttl is a number of whole seconds, such as 90s or 15m")
 	}
 	return nil
 }
 
-// bearer is the service's answer to an exchange.
+// bearer is a token, and with what else its holder connects.
 type bearer struct {
 	Token     string    `json:"token"`
 	Owner     string    `json:"owner"`
 	ExpiresAt time.Time `json:"expires_at"`
+
+	NATSURL       string `json:"nats_url"`
+	SentinelCreds string `json:"sentinel_creds"`
+	InboxPrefix   string `json:"inbox_prefix"`
 }
 
-// exchange turns a proof into a bearer. The JSON is the service's own answer.
-func (a *app) exchange(ctx context.Context, client *service.Client, f proofFlags) (bearer, json.RawMessage, error) {
+// exchange turns a proof into a bearer.
+func (a *app) exchange(ctx context.Context, client *service.Client, f proofFlags) (bearer, error) {
 	body, err := a.proof(ctx, client, f)
 	if err != nil {
-		return bearer{}, nil, err
+		return bearer{}, err
 	}
 	if f.ttl > 0 {
 		body["ttl_seconds"] = int64(f.ttl / time.Second)
 	}
 	answer, err := client.Send(ctx, http.MethodPost, "/exchange", body)
 	if err != nil {
-		return bearer{}, nil, fmt.Errorf("exchange the proof: %w", err)
+		return bearer{}, fmt.Errorf("exchange the proof: %w", err)
 	}
 	var b bearer
-	err = decode(answer, &b)
-	return b, answer, err
+	if err := decode(answer, &b); err != nil {
+		return bearer{}, err
+	}
+	if f.owner != "" && b.Owner != f.owner {
+		return bearer{}, messages.ProofInvalid.Because("it is %s's, not %s's", b.Owner, f.owner)
+	}
+	record, principal := client.Record(), messages.Principal{Owner: b.Owner, Actor: f.actor}
+	b.NATSURL, b.SentinelCreds, b.InboxPrefix = record.NATSURL, record.SentinelCreds, principal.InboxPrefix()
+	return b, nil
 }
 
 func (a *app) proof(ctx context.Context, client *service.Client, f proofFlags) (map[string]any, error) {

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
+	"github.com/cotal-ai/authplane/messages"
 )
 
 const (
@@ -17,22 +21,42 @@ const (
 
 // reach opens a client of the service that runs from --dir.
 func (a *app) reach() (*service.Client, error) {
-	record, err := service.Find(a.stateDirs()...)
-	if err != nil {
-		return nil, err
+	dirs, broken := a.stateDirs()
+	record, err := service.Find(dirs...)
+	switch {
+	case err == nil:
+		return service.Open(record)
+	case errors.Is(err, messages.ServiceAway) && broken != nil:
+		return nil, broken // it may run where the file would say
+	case errors.Is(err, messages.ServiceAway):
+		return nil, advised{err, a.startWith()}
 	}
-	return service.Open(record)
+	return nil, err
 }
 
-// stateDirs lists where the state of the service may lie: where the configuration
-// in the directory says, in the usual place, or in the directory itself.
-func (a *app) stateDirs() []string {
-	dirs := []string{a.dir, filepath.Join(a.dir, stateDir)}
+// stateDirs lists where the state of the service may lie: in the directory itself,
+// in the usual place, or where the configuration in the directory says. broken is
+// what is wrong with that configuration, if there is one.
+func (a *app) stateDirs() (dirs []string, broken error) {
+	dirs = []string{a.dir, filepath.Join(a.dir, stateDir)}
 	over := settings.Overrides{CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY")}
-	if found, err := settings.Load(filepath.Join(a.dir, configFile), over); err == nil {
+	found, err := settings.Load(filepath.Join(a.dir, configFile), over)
+	switch {
+	case err == nil:
 		dirs = append(dirs, found.Space.StateDir)
+	case !errors.Is(err, fs.ErrNotExist):
+		broken = err
 	}
-	return dirs
+	return dirs, broken
+}
+
+// startWith is the command that starts a service from --dir.
+func (a *app) startWith() string {
+	config := filepath.Join(a.dir, configFile)
+	if _, err := os.Lstat(config); err == nil && !madeByDev(a.dir) {
+		return "authplane serve --config " + shellWord(config)
+	}
+	return "authplane dev"
 }
 
 // fetch gets one path from the service; into, unless it is nil, is filled from it.

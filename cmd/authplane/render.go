@@ -22,13 +22,15 @@ func decode(answer json.RawMessage, into any) error {
 	return nil
 }
 
-// writeJSON writes one value as one line.
+// writeJSON writes one value as one line. Patterns such as `chat.>` stay as they are.
 func writeJSON(w io.Writer, value any) error {
-	body, err := json.Marshal(value)
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	_, err = w.Write(append(body, '\n'))
+	_, err := line.WriteTo(w)
 	return err
 }
 

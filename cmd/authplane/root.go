@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +31,12 @@ type app struct {
 func (a *app) run(args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	verb, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return messages.ExitDone
 	}
-	a.complain(err)
+	a.json = a.json || slices.Contains(args, "--json") // a line that cannot be read may not have come that far
+	a.complain(err, verb.CommandPath())
 	return exitCode(err)
 }
 
@@ -41,6 +45,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "authplane",
 		Short:         "The authority of a NATS account",
+		Version:       readBuild().Version,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -49,9 +54,11 @@ func (a *app) root() *cobra.Command {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
+	root.SetVersionTemplate("authplane {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentFlags().StringVar(&a.dir, "dir", defaultDir, "the `directory` of init or dev, or the state directory itself")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON")
+	root.SetHelpCommand(helpCommand(root))
+	root.PersistentFlags().StringVar(&a.dir, "dir", defaultDir, "the `directory` that init or dev makes, or has made")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON, errors also")
 
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run a service:"},
@@ -78,6 +85,21 @@ func (a *app) root() *cobra.Command {
 		a.versionCommand(),
 	)
 	return root
+}
+
+// helpCommand explains a verb; one that is not there is a usage error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [verb]",
+		Short: "Explain a verb",
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return fmt.Errorf("there is no verb %q", strings.Join(args, " "))
+			}
+			return found.Help()
+		},
+	}
 }
 
 const (

@@ -98,7 +98,7 @@ func (a *app) explainCommand() *cobra.Command {
 				[2]string{"principal", denial.Principal},
 				[2]string{"reason", denial.Reason},
 				[2]string{"code", string(denial.Code)},
-				[2]string{"remedy", denial.Remedy},
+				[2]string{"remedy", a.here(denial.Remedy)},
 			)
 		}),
 	}

@@ -14,42 +14,52 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var (
-		config string
-		state  string
-		faults bool
-	)
+	var o serveOptions
 	cmd := &cobra.Command{
-		Use: "serve --config file", GroupID: groupRun, Args: cobra.NoArgs,
+		Use: "serve", GroupID: groupRun, Args: cobra.NoArgs,
 		Short: "Serve a space beside a NATS server that runs",
 		Long: "Serves a space until it is told to end. It waits for a broker that is away, and\n" +
 			"goes on without an identity provider that is. SIGTERM closes it in order, a\n" +
 			"second one hurries; past the deadline it exits 1 and says what is left.",
+		Example: "  authplane serve --config acme/authplane.yaml",
 		RunE: doing(func(ctx context.Context, _ []string) error {
-			if config == "" {
-				return usage("--config is missing")
+			if o.config == "" {
+				o.config = filepath.Join(a.dir, configFile)
 			}
-			return a.serve(ctx, config, state, faults)
+			return a.serve(ctx, o)
 		}),
 	}
-	cmd.Flags().StringVar(&config, "config", "", "the `file` that init wrote")
-	cmd.Flags().StringVar(&state, "state-dir", "", "the state `directory` of this process, instead of the file's")
-	cmd.Flags().BoolVar(&faults, "fault-injection", false, "let actors be killed over the loopback face")
+	cmd.Flags().StringVar(&o.config, "config", "", "the `file` that init wrote; "+configFile+" in --dir if left out")
+	cmd.Flags().StringVar(&o.state, "state-dir", "", "the state `directory` of this process, instead of the file's")
+	cmd.Flags().BoolVar(&o.standby, "standby", true, "wait beside a process that runs the plane, and take over when it is gone")
+	cmd.Flags().BoolVar(&o.noStandby, "no-standby", false, "end at once when another process runs the plane")
+	cmd.Flags().StringSliceVar(&o.lost, "server-lost", nil, "`names` of NATS servers that are gone for good, and whoever was connected to them")
+	cmd.Flags().BoolVar(&o.faults, "fault-injection", false, "let actors be killed over the loopback face")
+	cmd.MarkFlagsMutuallyExclusive("standby", "no-standby")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, config, state string, faults bool) error {
-	state, err := absolute(state)
+// serveOptions is what `serve` was told.
+type serveOptions struct {
+	config, state      string
+	standby, noStandby bool
+	lost               []string
+	faults             bool
+}
+
+func (a *app) serve(ctx context.Context, o serveOptions) error {
+	state, err := absolute(o.state)
 	if err != nil {
 		return err
 	}
-	found, err := settings.Load(config, settings.Overrides{
+	found, err := settings.Load(o.config, settings.Overrides{
 		StateDir: state, CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY"),
 	})
 	if err != nil {
 		return err
 	}
-	found.Space.FaultInjection = faults
+	found.Space.FaultInjection = o.faults
+	found.Space.NoStandby, found.Space.ServersLost = o.noStandby || !o.standby, o.lost
 	found.Space.Logger = newLogger(a.err, found.Log)
 	start := func(ctx context.Context) (running, error) {
 		found.Space.Logger.Info("starting", "space", found.Space.Space, "nats_url", found.Space.NATSURL)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -20,10 +18,9 @@ type branch struct {
 // each. The space itself is the actor that bears its name; paths of the others
 // start below it.
 func drawTree(w io.Writer, space string, actors []messages.Actor) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "ACTOR\tSTATE\tLIFE\tRESTARTS\tCONNECTION\tLAST ERROR")
-	draw(columns, plant(space, actors), "", "")
-	return columns.Flush()
+	var rows [][]string
+	draw(&rows, plant(space, actors), "", "")
+	return table(w, "actor\tstate\tlife\trestarts\tconnection\tlast error", rows)
 }
 
 // plant sorts actors into a tree by the segments of their paths.
@@ -54,19 +51,20 @@ func (b *branch) child(name string) *branch {
 	return c
 }
 
-// draw writes a branch behind its own stem, and what is below behind another.
-func draw(w io.Writer, b *branch, stem, below string) {
-	line := stem + b.name + "\t\t\t\t\t"
+// draw lists a branch behind its own stem, and what is below behind another. Every
+// row has every cell, or the columns would fall apart.
+func draw(rows *[][]string, b *branch, stem, below string) {
+	row := []string{stem + b.name, "", "", "", "", ""}
 	if b.actor != nil {
-		line = fmt.Sprintf("%s%s\t%s\t%d\t%d\t%s\t%s", stem, b.name,
-			b.actor.State, b.actor.Generation, b.actor.Restarts, b.actor.Label, firstLine(b.actor.LastError))
+		copy(row[1:], []string{b.actor.State, number(b.actor.Generation), number(b.actor.Restarts),
+			b.actor.Label, firstLine(b.actor.LastError)})
 	}
-	_, _ = fmt.Fprintln(w, strings.TrimRight(line, "\t"))
+	*rows = append(*rows, row)
 	for i, c := range b.below {
 		if i == len(b.below)-1 {
-			draw(w, c, below+"└── ", below+"    ")
+			draw(rows, c, below+"└── ", below+"    ")
 		} else {
-			draw(w, c, below+"├── ", below+"│   ")
+			draw(rows, c, below+"├── ", below+"│   ")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,7 +18,7 @@ const (
 		`"by":"operator","at":"2026-01-02T03:04:05Z"}`
 	writtenJSON = `{"owner":"u_a","actor":"laptop","uid":"uid1","revision":4}`
 	denialJSON  = `{"id":"d1","at":"2026-01-02T03:04:05Z","kind":"denied","code":"permission-denied","reason":"grant.absent",` +
-		`"principal":"u_a.laptop","remedy":"authplane grant"}`
+		`"principal":"u_a.laptop","remedy":"it is not granted; next: authplane grant u_a/laptop"}`
 )
 
 // Every reading verb shows the answer in words and, with --json, as it came.
@@ -34,11 +35,12 @@ func TestReadingVerbs(t *testing.T) {
 			`{"path":"plane","state":"open","generation":1,"restarts":0,"label":"","last_error":""},` +
 			`{"path":"plane/writer","state":"restarting","generation":7,"restarts":6,"label":"cotal:auth-mint:acme","last_error":"boom\nmore"},` +
 			`{"path":"exchange","state":"open","generation":1,"restarts":0,"label":"","last_error":""}]}`,
-			[]string{"acme ", "├── plane ", "│   └── writer ", "restarting", "7", "6", "cotal:auth-mint:acme", "boom\n", "└── exchange "}},
+			[]string{"acme  ", "├── plane ", "│   └── writer  restarting  7     6         cotal:auth-mint:acme  boom\n",
+				"└── exchange    open        1     0         -                     -\n"}},
 		{[]string{"connections"}, "/v1/connections", `{"connections":[{"label":"one","ended":false},{"label":"two","ended":true}]}`,
 			[]string{"one    live", "two    ended"}},
 		{[]string{"explain"}, "/v1/denials", `{"denials":[` + denialJSON + `]}`, []string{"d1", "grant.absent", "u_a.laptop"}},
-		{[]string{"explain", "d1"}, "/v1/denials/d1", denialJSON, []string{"denied", "grant.absent", "authplane grant"}},
+		{[]string{"explain", "d1"}, "/v1/denials/d1", denialJSON, []string{"denied", "grant.absent", "authplane --dir ", " grant u_a/laptop"}},
 		{[]string{"grants"}, "/v1/grants", `{"grants":[` + grantJSON + `]}`, []string{"u_a/laptop", "interactive", "live", "chat.>", "hers"}},
 		{[]string{"show", "u_a/laptop"}, "/v1/grants/u_a/laptop", grantJSON, []string{"u_a/laptop", "uid1", "chat.>", "news.>", "true"}},
 	}
@@ -83,7 +85,7 @@ func TestRefusalsBecomeExitCodes(t *testing.T) {
 		if got.code != test.want || got.out != "" {
 			t.Errorf("%s: exit %d, output %q", test.code, got.code, got.out)
 		}
-		for _, want := range []string{"the message (the.reason)", "request: r-1", "next: authplane grants"} {
+		for _, want := range []string{"the message (the.reason)", "request: r-1", "next: authplane --dir " + d.dir + " grants"} {
 			if !strings.Contains(got.err, want) {
 				t.Errorf("%s: %q is not in:\n%s", test.code, want, got.err)
 			}
@@ -108,11 +110,12 @@ func TestUsageErrors(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "status extra", "status --nonsense", "revoke", "revoke u_a", "show /x", "explain a b",
 		"grant", "grant --actor x", "grant --sub a --owner u_a --actor x", "grant --sub a", "grant u_a/x --sub a",
-		"grant --sub a --actor x --managed", "grant --sub a --actor x --parent u_a/y", "grant --sub a --actor x --revision 2",
+		"grant --sub a --actor x --secret-file f", "grant --sub a --actor x --parent u_a/y", "grant --sub a --actor x --revision 2",
 		"grant --edit --sub a --actor x", "grant --edit u_a/x --parent u_a/y --managed", "grant --edit u_a/x --revision no",
 		"token", "token --actor x", "token --sub a", "token --sub a --actor x --id-token-file f", "token --owner u_a --actor x",
 		"token --actor x --actor-token-file f", "token --sub a --actor x --ttl 1ms", "context --sub a --actor x --name ../y",
-		"context --sub a --actor x --name y --out z", "serve", "serve --config nowhere.yaml", "init", "init --space a",
+		"context --sub a --actor x --name y --out z", "token u_a/x", "token u_a --sub a", "token u_a/x --actor x --sub a",
+		"help nonsense", "--nonsense", "serve", "serve --standby --no-standby", "serve --config nowhere.yaml", "init", "init --space a",
 	} {
 		t.Run(line, func(t *testing.T) {
 			d := newDouble(t, nil)
@@ -141,6 +144,8 @@ func TestGrantSendsWhatItWasTold(t *testing.T) {
 		{"u_a/laptop --scope a,b --publish x.> --publish y.> --subscribe z --serve --role wide --label hers", map[string]any{
 			"owner": "u_a", "actor": "laptop", "scope": []any{"a", "b"}, "publish": []any{"x.>", "y.>"},
 			"subscribe": []any{"z"}, "serve": true, "role": "wide", "label": "hers"}},
+		{"u_a/robot --managed", map[string]any{
+			"owner": "u_a", "actor": "robot", "scope": []any{}, "publish": []any{}, "subscribe": []any{}, "serve": false, "kind": "managed"}},
 		{"--owner u_a --actor robot --managed --parent u_a/laptop", map[string]any{
 			"owner": "u_a", "actor": "robot", "scope": []any{}, "publish": []any{}, "subscribe": []any{}, "serve": false,
 			"kind": "managed", "parent": "u_a.laptop"}},
@@ -163,6 +168,36 @@ func TestAMachinesSecretIsPrintedOnce(t *testing.T) {
 	got := d.command(t, "grant", "u_a/robot", "--managed", "--parent", "u_a/laptop")
 	if strings.Count(got.out, "S3CRET") != 1 || strings.Contains(got.err, "S3CRET") {
 		t.Errorf("out: %s\nerr: %s", got.out, got.err)
+	}
+}
+
+func TestAMachinesSecretGoesIntoAFile(t *testing.T) {
+	body := `{"owner":"u_a","actor":"robot","uid":"uid1","revision":1,"actor_token":"S3CRET"}`
+	d := newDouble(t, map[string]answer{"POST /v1/grants": {201, body}})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "robot.secret")
+	got := d.command(t, "grant", "u_a/robot", "--managed", "--secret-file", file, "--json")
+	if got.code != 0 || strings.Contains(got.out+got.err, "S3CRET") || !strings.Contains(got.out, `"secret_file":"`+file+`"`) {
+		t.Errorf("exit %d, out: %s\nerr: %s", got.code, got.out, got.err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	if held, err := os.ReadFile(file); err != nil || string(held) != "S3CRET" {
+		t.Errorf("holds %q, %v", held, err)
+	}
+
+	d = newDouble(t, map[string]answer{"POST /v1/grants": refusal(409, "conflict", "grant.live")})
+	if got := d.command(t, "grant", "u_a/robot", "--managed", "--secret-file", filepath.Join(dir, "other")); got.code != 3 {
+		t.Errorf("refused, and exit %d", got.code)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+	d = newDouble(t, nil)
+	if got := d.command(t, "grant", "u_a/robot", "--managed", "--secret-file", filepath.Join(file, "below")); got.code != 1 || len(d.got) != 0 {
+		t.Errorf("exit %d; a secret was asked for that has nowhere to go: %v", got.code, d.got)
 	}
 }
 
@@ -192,11 +227,40 @@ func TestEditKeepsWhatIsNotNamed(t *testing.T) {
 	}
 }
 
-func TestRevoke(t *testing.T) {
-	d := newDouble(t, map[string]answer{"DELETE /v1/grants/u_a/laptop": {200, writtenJSON}})
-	got := d.command(t, "revoke", "u_a.laptop", "--json")
-	if got.code != 0 || got.out != writtenJSON+"\n" {
-		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+// grantsJSON lists a laptop, a robot below it and a lamp below that, in the given states.
+func grantsJSON(laptop, robot, lamp messages.GrantState) string {
+	const one = `{"owner":"u_a","actor":%q,"kind":"managed","uid":%q,"parent":%q,"state":%q}`
+	return fmt.Sprintf(`{"grants":[`+one+","+one+","+one+`]}`, "laptop", "uid1", "", laptop,
+		"robot", "uid2", "u_a.laptop", robot, "lamp", "uid3", "u_a.robot", lamp)
+}
+
+// Revoking says which machines ended with it, and which had ended before it does not.
+func TestRevokeNamesWhoEndedWithIt(t *testing.T) {
+	const live, over = messages.GrantLive, messages.GrantRevoked
+	tests := []struct {
+		name, before, after, want string
+	}{
+		{"nobody below", `{"grants":[]}`, `{"grants":[]}`, ""},
+		{"two below", grantsJSON(live, live, live), grantsJSON(over, over, over), `"ended":["u_a/robot","u_a/lamp"]`},
+		{"one had ended before", grantsJSON(live, over, live), grantsJSON(over, over, over), `"ended":["u_a/lamp"]`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDouble(t, map[string]answer{"DELETE /v1/grants/u_a/laptop": {200, writtenJSON}, "GET /v1/grants": {200, test.before}})
+			d.then = map[string]answer{"GET /v1/grants": {200, test.after}}
+			got := d.command(t, "revoke", "u_a.laptop", "--json")
+			want := strings.TrimSuffix(writtenJSON, "}")
+			if test.want != "" {
+				want += "," + test.want
+			}
+			if got.code != 0 || got.out != want+"}\n" {
+				t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+			}
+		})
+	}
+	d := newDouble(t, map[string]answer{"DELETE /v1/grants/u_a/laptop": {200, writtenJSON}, "GET /v1/grants": refusal(503, "unavailable", "x")})
+	if got := d.command(t, "revoke", "u_a/laptop", "--json"); got.code != 0 || got.out != writtenJSON+"\n" || !strings.Contains(got.err, "not known") {
+		t.Errorf("where grants cannot be listed: exit %d\n%s%s", got.code, got.out, got.err)
 	}
 }
 
@@ -217,6 +281,9 @@ func TestTokenExchangesEveryKindOfProof(t *testing.T) {
 			map[string]any{"id_token": "GIVEN", "actor": "laptop", "ttl_seconds": 90.0}},
 		{"machine", "", []string{"--owner", "u_a", "--actor", "robot", "--actor-token-file", file},
 			map[string]any{"owner": "u_a", "actor": "robot", "actor_token": "S3CRET"}},
+		{"machine by one name", "", []string{"u_a/robot", "--actor-token-file", file},
+			map[string]any{"owner": "u_a", "actor": "robot", "actor_token": "S3CRET"}},
+		{"person by one name", "", []string{"u_a/laptop", "--sub", "alice"}, map[string]any{"id_token": "IDTOKEN", "actor": "laptop"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -238,6 +305,20 @@ func TestTokenExchangesEveryKindOfProof(t *testing.T) {
 			}
 		})
 	}
+	t.Run("with what else to connect", func(t *testing.T) {
+		d := newDouble(t, map[string]answer{"POST /idp/dev/token": {200, `{"id_token":"IDTOKEN"}`}, "POST /exchange": {200, bearerJSON}})
+		got := d.command(t, "token", "--sub", "alice", "--actor", "laptop", "--json")
+		want := strings.TrimSuffix(bearerJSON, "}") + `,"nats_url":"nats://127.0.0.1:4222","sentinel_creds":"/srv/sentinel.creds","inbox_prefix":"_INBOX_u_a-laptop"}`
+		if got.code != 0 || got.out != want+"\n" {
+			t.Errorf("exit %d, out %s, err %s", got.code, got.out, got.err)
+		}
+	})
+	t.Run("somebody else's proof", func(t *testing.T) {
+		d := newDouble(t, map[string]answer{"POST /idp/dev/token": {200, `{"id_token":"IDTOKEN"}`}, "POST /exchange": {200, bearerJSON}})
+		if got := d.command(t, "token", "u_b/laptop", "--sub", "alice"); got.code != 3 || got.out != "" {
+			t.Errorf("exit %d, out %s, err %s", got.code, got.out, got.err)
+		}
+	})
 	t.Run("a provider that is not for development", func(t *testing.T) {
 		d := newDouble(t, map[string]answer{"POST /idp/dev/token": {404, "nope"}})
 		if got := d.command(t, "token", "--sub", "a", "--actor", "x"); got.code != 3 || got.out != "" {
@@ -305,6 +386,9 @@ func TestVersionNeedsNoService(t *testing.T) {
 	var b build
 	if err := json.Unmarshal([]byte(got.out), &b); got.code != 0 || err != nil || b.Go == "" {
 		t.Errorf("exit %d, %v: %s", got.code, err, got.out)
+	}
+	if got := runIn(t, "", "--version"); got.code != 0 || got.out != "authplane "+b.Version+"\n" {
+		t.Errorf("--version: exit %d: %s", got.code, got.out)
 	}
 	if got := runIn(t, "", "version"); got.code != 0 || !strings.Contains(got.out, "go ") {
 		t.Errorf("exit %d: %s", got.code, got.out)

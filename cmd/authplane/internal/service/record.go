@@ -37,7 +37,7 @@ type Record struct {
 // Find returns the record of the service that runs from one of the directories,
 // trying them in order. A record whose process is gone is passed over; where no
 // other is found the error says so. Errors are of code unavailable: the service may
-// come up later.
+// come up later, and with messages.ServiceStarting one is about to.
 func Find(dirs ...string) (Record, error) {
 	var stale error
 	for _, dir := range dirs {
@@ -51,6 +51,11 @@ func Find(dirs ...string) (Record, error) {
 			stale = messages.ServiceAway.Because("%s is stale: its process %d has ended without closing", path, record.PID)
 		default:
 			return record, nil
+		}
+	}
+	for _, dir := range dirs {
+		if starts(dir) {
+			return Record{}, messages.ServiceStarting.Because("from %s", dir)
 		}
 	}
 	if stale != nil {
@@ -71,6 +76,21 @@ func readRecord(path string) (Record, error) {
 	return record, nil
 }
 
+// starts reports whether a process holds a state directory that has no record of a
+// service yet. It tries the lock only where a start has left its capability, and
+// thus holds the lock already: it must never take it from one that is about to.
+func starts(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "capability")); err != nil {
+		return false
+	}
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	return errors.Is(syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
 // alive reports whether a process with that id exists, whoever it belongs to.
 func alive(pid int) bool {
 	if pid <= 0 {
@@ -78,20 +98,4 @@ func alive(pid int) bool {
 	}
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
-}
-
-// WritePrivate writes a file that only its owner may read, whole or not at all.
-func WritePrivate(path string, body []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // CreateTemp makes it 0600
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(body)
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-	return nil
 }
