@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -109,7 +108,8 @@ func (s *Store) Apply(ctx context.Context, b Batch) (uint64, error) {
 		}
 		turn.endless = doubt
 		if !turn.pause(ctx) {
-			return 0, given(doubt, fmt.Errorf("%w: %w", messages.Contended, err))
+			// The text of the refusal alone: it proved nothing, and must not be taken for ErrLost.
+			return 0, given(doubt, messages.Contended.From(errors.New(err.Error())))
 		}
 	}
 }

@@ -123,6 +123,9 @@ func TestApplyGivesUpHonestly(t *testing.T) {
 			if !errors.Is(err, want) {
 				t.Fatalf("got %v, want %v", err, want)
 			}
+			if errors.Is(err, ledger.ErrLost) {
+				t.Fatal("what nobody knows is called lost")
+			}
 			if spent := ctx.Err() != nil; spent != errors.Is(want, messages.OutcomeUnknown) {
 				t.Fatalf("context spent: %v", spent)
 			}
