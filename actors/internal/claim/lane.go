@@ -129,16 +129,20 @@ func (l *Lane) settle(ctx context.Context) error {
 }
 
 // load reads what former holders left, once. Their last batch landed before our
-// claim or never will.
+// claim or never will; and with the plane ours after the read, it is not yet a
+// successor's.
 func (l *Lane) load(ctx context.Context) error {
 	if l.loaded {
 		return nil
 	}
-	if err := l.held.Guard(ctx); err != nil {
+	if err := l.held.store.Sync(ctx); err != nil {
 		return err
 	}
 	row, found, err := l.held.store.Get(ctx, ledger.OwedKey)
 	if err != nil {
+		return err
+	}
+	if err := l.held.Guard(ctx); err != nil {
 		return err
 	}
 	if found {

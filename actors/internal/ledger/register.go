@@ -171,7 +171,7 @@ func (g *gate) seize(ctx context.Context, p messages.Principal) error {
 			return messages.InstanceSuperseded
 		}
 		if !turn.pause(ctx) {
-			return messages.Contended.From(err)
+			return messages.Contended
 		}
 	}
 }
