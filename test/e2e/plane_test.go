@@ -41,7 +41,7 @@ func TestFenceHealsUnderLoad(t *testing.T) {
 		t.Errorf("status: %+v", held)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l := startLoad(ctx, w)
+	l := world.StartLoad(ctx, w)
 	for _, path := range []string{"plane/ledger-scanner", "plane/records-scanner", "plane/claim"} {
 		for _, how := range []string{"panic", "stop", "disconnect"} {
 			if how == "disconnect" && !hasConnection(path) {
@@ -59,16 +59,16 @@ func TestFenceHealsUnderLoad(t *testing.T) {
 			if took := time.Since(began); took > healsWithin {
 				t.Errorf("%s of %s: healed after %s", how, path, took)
 			}
-			if !l.awaitConnect(healsWithin) {
+			if !l.AwaitConnect(healsWithin) {
 				t.Errorf("%s of %s: no connect", how, path)
 			}
 		}
 	}
 	stop()
-	l.all.Wait()
-	l.check(t)
-	if len(l.failed) > 0 {
-		t.Errorf("these failed, which need no claim: %v", l.failed)
+	l.Wait()
+	l.Check(t)
+	if failed := l.Failed(); len(failed) > 0 {
+		t.Errorf("these failed, which need no claim: %v", failed)
 	}
 }
 
