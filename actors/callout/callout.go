@@ -93,7 +93,9 @@ func (r *responder) work(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		r.decision.make(ctx, a, deadline)
+		if r.decision.make(ctx, a, deadline) {
+			a.confirmed(ctx)
+		}
 		a.done()
 	}
 }

@@ -34,42 +34,55 @@ func newDecision(life *supervisor.Life, config Config) *decision {
 }
 
 // make answers one request, or leaves it unanswered, and records every outcome
-// that is not an admission.
-func (d *decision) make(ctx context.Context, a *arrival, deadline time.Time) {
+// that is not an admission. It reports whether an answer was sent.
+func (d *decision) make(ctx context.Context, a *arrival, deadline time.Time) (sent bool) {
 	began := d.Now()
 	request, err := d.Opener.Open(a.message.Header.Get(connect.SealHeader), a.message.Data)
 	if err != nil {
 		d.record(names.NewUID(), messages.Principal{}, err)
-		return
+		return false
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	admission, principal, err := d.judge(ctx, request)
+	v, err := d.judge(ctx, request)
 	if err == nil || connect.KindOf(err) == messages.Denied {
-		if failed := d.answer(a, request, admission, err, deadline); failed != nil {
+		failed := d.answer(a, request, v.admission, err, deadline)
+		if sent = failed == nil; !sent {
 			err = failed
 		}
 	}
 	if err != nil {
-		d.record(request.ID, principal, err)
-		return
+		d.record(request.ID, v.principal, err)
+		return sent
 	}
-	d.Metrics.admitted(d.Now().Sub(began))
+	d.Metrics.admitted(d.Now().Sub(began), v.reading)
+	return sent
 }
 
-// judge finds out whether the request is admitted. The principal is that of a
-// verified bearer, and zero before.
-func (d *decision) judge(ctx context.Context, request connect.Request) (connect.Admission, messages.Principal, error) {
+// verdict is what is known of a request, as far as its decision came.
+type verdict struct {
+	admission connect.Admission
+	// principal is that of a verified bearer, and zero before.
+	principal messages.Principal
+	// reading is how long the reader was waited for.
+	reading time.Duration
+}
+
+// judge finds out whether the request is admitted.
+func (d *decision) judge(ctx context.Context, request connect.Request) (v verdict, err error) {
 	bearer, err := d.Verifier.Verify(request.Token.Reveal(), d.Now())
 	if err != nil {
-		return connect.Admission{}, messages.Principal{}, err
+		return v, err
 	}
+	v.principal = bearer.Principal
+	asked := d.Now()
 	authority, err := d.read(ctx, bearer.Principal)
+	v.reading = d.Now().Sub(asked)
 	if err != nil {
-		return connect.Admission{}, bearer.Principal, err
+		return v, err
 	}
-	admission, err := d.Judge.Decide(bearer, authority, d.Now())
-	return admission, bearer.Principal, err
+	v.admission, err = d.Judge.Decide(bearer, authority, d.Now())
+	return v, err
 }
 
 // read asks the reader, again while it cannot answer and there is time.

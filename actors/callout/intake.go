@@ -29,6 +29,7 @@ func newIntake(queue *connect.Queue[*arrival]) *intake {
 // link is one connection in the queue group.
 type link struct {
 	subscription *nats.Subscription
+	confirm      *confirmer
 
 	mu         sync.Mutex
 	unanswered int
@@ -44,6 +45,10 @@ type arrival struct {
 
 // done says that the arrival was answered, or never will be.
 func (a *arrival) done() { a.link.count(-1) }
+
+// confirmed returns when the server has worked off the answer, or the connection
+// will not tell.
+func (a *arrival) confirmed(ctx context.Context) { _ = a.link.confirm.wait(ctx) }
 
 func (l *link) count(by int) {
 	l.mu.Lock()
@@ -69,6 +74,7 @@ func (l *link) settle() {
 // join subscribes a new connection and returns when the server knows.
 func (in *intake) join(ctx context.Context, conn *broker.Conn) error {
 	l := &link{empty: make(chan struct{})}
+	l.confirm = newConfirmer(func(ctx context.Context) error { return flush(ctx, conn) })
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.shutting {
