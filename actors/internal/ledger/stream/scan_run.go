@@ -23,8 +23,10 @@ const (
 	// moreRounds is how many pulls a scan may need above those that fetch what stood
 	// there when it began: more, and the rows change faster than they can be read.
 	moreRounds = 64
-	// milestoneWait is how long one pull waits for a replica that lags.
-	milestoneWait = 250 * time.Millisecond
+	// milestoneWait is how long one pull waits for a replica that lags, and
+	// milestoneRounds how often it is asked.
+	milestoneWait   = 250 * time.Millisecond
+	milestoneRounds = 12
 	// messageWait bounds the wait for one message that the server has.
 	messageWait = 5 * time.Second
 	// removeWithin bounds the removal of the consumer at the end.
@@ -89,7 +91,11 @@ func (s *scan) run(ctx context.Context) (rows []ledger.Row, err error) {
 // readAll pulls until nothing is pending, every message was seen and the milestone
 // is among them.
 func (s *scan) readAll(ctx context.Context, pending uint64) error {
-	for rounds := pending/scanBatch + 1 + moreRounds; rounds > 0; rounds-- {
+	waits := milestoneRounds
+	for rounds := pending/scanBatch + 1 + moreRounds; rounds > 0 && waits > 0; rounds-- {
+		if pending == 0 {
+			waits--
+		}
 		if err := s.pull(ctx, pending); err != nil {
 			return err
 		}
