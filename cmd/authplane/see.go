@@ -25,9 +25,20 @@ func (a *app) statusCommand() *cobra.Command {
 				[2]string{"state", string(status.State)},
 				[2]string{"cause", status.Cause},
 				[2]string{"since", moment(status.Since)},
+				[2]string{"plane", planeOf(status.Plane)},
+				[2]string{"waits for", status.Plane.WaitingFor},
+				[2]string{"next", a.here(status.Plane.Next)},
 			)
 		}),
 	}
+}
+
+// planeOf says how the process stands to the plane, and who holds it if another does.
+func planeOf(plane messages.PlaneStatus) string {
+	if plane.HeldByUs || plane.Holder == "" {
+		return string(plane.State)
+	}
+	return string(plane.State) + ", held by " + plane.Holder
 }
 
 func (a *app) treeCommand() *cobra.Command {

@@ -29,8 +29,9 @@ func TestReadingVerbs(t *testing.T) {
 		body string
 		want []string
 	}{
-		{[]string{"status"}, "/v1/status", `{"space":"acme","state":"unavailable","cause":"broker","since":"2026-01-02T03:04:05Z"}`,
-			[]string{"acme", "unavailable", "broker"}},
+		{[]string{"status"}, "/v1/status", `{"space":"acme","state":"unavailable","cause":"broker","since":"2026-01-02T03:04:05Z",` +
+			`"plane":{"state":"standby","held_by_us":false,"holder":"i-2","waiting_for":"i-2 to end","next":"authplane status"}}`,
+			[]string{"acme", "unavailable", "broker", "standby, held by i-2", "i-2 to end", " status\n"}},
 		{[]string{"tree"}, "/v1/tree", `{"actors":[{"path":"acme","state":"open","generation":1,"restarts":0,"label":"","last_error":""},` +
 			`{"path":"plane","state":"open","generation":1,"restarts":0,"label":"","last_error":""},` +
 			`{"path":"plane/writer","state":"restarting","generation":7,"restarts":6,"label":"cotal:auth-mint:acme","last_error":"boom\nmore"},` +

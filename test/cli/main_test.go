@@ -13,6 +13,9 @@ import (
 // bin is the directory with the authplane and nats-server under test.
 var bin string
 
+// programs are what the README builds.
+var programs = []string{"./cmd/authplane", "github.com/nats-io/nats-server/v2"}
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -23,15 +26,11 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	for name, pkg := range map[string]string{
-		"authplane":   "github.com/cotal-ai/authplane/cmd/authplane",
-		"nats-server": "github.com/nats-io/nats-server/v2",
-	} {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg)
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)
-			return 1
-		}
+	build := exec.Command("go", append([]string{"build", "-o", dir + "/"}, programs...)...)
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
 	}
 	return m.Run()
 }

@@ -70,8 +70,15 @@ type process struct {
 // start starts a program; it is killed at the end of the test if it still runs.
 func start(t *testing.T, program string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(filepath.Join(bin, program), args...),
+	return startIn(t, "", filepath.Join(bin, program), args...)
+}
+
+// startIn starts the program at a path in a directory.
+func startIn(t *testing.T, dir, path string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(path, args...),
 		lines: make(chan string, 64), ended: make(chan struct{}), spoke: make(chan struct{}, 1)}
+	p.cmd.Dir = dir
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -13,10 +13,12 @@ import (
 )
 
 // shell finds the blocks of shell in the README; the first group is set for those
-// that are marked to be run. program finds the Go.
+// that are marked to be run. golang finds the Go, and route the
+// paths in the source of a face.
 var (
-	shell   = regexp.MustCompile("(?s)(<!-- run -->\n)?```sh\n(.*?)```")
-	program = regexp.MustCompile("(?s)```go\n(.*?)```")
+	shell  = regexp.MustCompile("(?s)(<!-- run -->\n)?```sh\n(.*?)```")
+	route  = regexp.MustCompile(`rs\.on\("([A-Z]+)", "([^"]+)"`)
+	golang = regexp.MustCompile("(?s)```go\n(.*?)```")
 )
 
 func readme(t *testing.T) string {
@@ -28,7 +30,7 @@ func readme(t *testing.T) string {
 // has the programs in their path.
 func TestCommandsOfTheReadme(t *testing.T) {
 	var script strings.Builder
-	script.WriteString("set -eu\ntrap 'kill $(jobs -p); wait' EXIT\n")
+	script.WriteString("set -eu\ntrap 'kill %2; wait %2; kill %1; wait' EXIT\n") // the service, and then its server
 	for _, block := range shell.FindAllStringSubmatch(readme(t), -1) {
 		if block[1] == "" || strings.HasPrefix(block[2], "go run ./cmd/authplane demo") { // that one has a test of its own
 			continue
@@ -47,7 +49,7 @@ func TestCommandsOfTheReadme(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script.String(), out.String())
 	}
-	for _, want := range []string{"ready", "plane", "chat.robot"} {
+	for _, want := range []string{"ready", "plane", "chat.robot", "_INBOX_u_aaaaaaaaaaaaaaaaaaaaaaaaaa-robot", "ended with it"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
@@ -55,7 +57,7 @@ func TestCommandsOfTheReadme(t *testing.T) {
 }
 
 func TestTheReadmeNamesTheMainCommands(t *testing.T) {
-	for _, want := range []string{"go run ./cmd/authplane demo\n", "go test ./...\n"} {
+	for _, want := range []string{"go run ./cmd/authplane demo\n", "go test ./...\n", "go build -o bin/ " + strings.Join(programs, " ") + "\n"} {
 		if !strings.Contains(readme(t), want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -73,21 +75,5 @@ func TestVerbsThatAreMentionedExist(t *testing.T) {
 		if !strings.Contains(help, "\n  "+found[1]+" ") {
 			t.Errorf("there is no verb %s", found[1])
 		}
-	}
-}
-
-func TestTheProgramOfTheReadmeBuilds(t *testing.T) {
-	found := program.FindStringSubmatch(readme(t))
-	if found == nil {
-		t.Fatal("there is none")
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(file, []byte(found[1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "program"), file)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

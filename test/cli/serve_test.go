@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,8 +49,15 @@ func TestServe(t *testing.T) {
 	}
 
 	t.Run("it waits for the broker, and can be called off", func(t *testing.T) {
-		p := start(t, "authplane", "serve", "--json", "--config", m.ConfigFile, "--state-dir", t.TempDir())
-		p.await("starting")
+		p := start(t, "authplane", "serve", "--json", "--config", m.ConfigFile, "--state-dir", filepath.Join(dir, "other"))
+		p.await("actor restarts")
+		got := authplane(t, "status", "--dir", filepath.Join(dir, "other"))
+		if got.code != 4 || !strings.Contains(got.err, "is starting, or waits for its broker") {
+			t.Errorf("status meanwhile: exit %d, %s", got.code, got.err)
+		}
+		if log := p.said(); !regexp.MustCompile(`"in":"[0-9.]+m?s","restarts":[0-9]+,"error":"[^"]`).MatchString(log) {
+			t.Errorf("neither why nor in how long:\n%s", log)
+		}
 		p.close(syscall.SIGTERM)
 	})
 
