@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -22,6 +23,9 @@ const (
 	recordsFile      = "records-installation.json"
 	serviceFile      = "service.json"
 )
+
+// written are the files that are replaced whole, by way of another one.
+var written = []string{instanceFile, capabilityFile, installationFile, recordsFile, serviceFile}
 
 // stateDir is the directory that belongs to this process alone: it is locked for
 // as long as the space lives, and the kernel lets go of it when the process dies.
@@ -51,7 +55,37 @@ func openStateDir(path string) (*stateDir, error) {
 		}
 		return nil, fmt.Errorf("lock state directory: %w", err)
 	}
-	return &stateDir{path: path, lock: lock}, nil
+	d := &stateDir{path: path, lock: lock}
+	if err := d.sweep(); err != nil {
+		return nil, fmt.Errorf("state directory: %w", errors.Join(err, lock.Close()))
+	}
+	return d, nil
+}
+
+// sweep removes what a process left that was killed while it wrote. Under the lock
+// nobody else writes here.
+func (d *stateDir) sweep() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if isLeftover(entry.Name()) {
+			err = errors.Join(err, os.Remove(d.file(entry.Name())))
+		}
+	}
+	return err
+}
+
+// isLeftover reports whether a file has the name of one that write was replacing.
+func isLeftover(name string) bool {
+	for _, ours := range written {
+		number, is := strings.CutPrefix(name, "."+ours+".")
+		if is && number != "" && strings.Trim(number, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // release removes what only a running service leaves there, and gives the
