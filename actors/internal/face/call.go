@@ -164,7 +164,28 @@ func (c *call) report() {
 		}
 		record = append(record, "error", c.failure)
 	}
-	c.face.config.Logger.Log(context.WithoutCancel(c.r.Context()), level, "request", record...)
+	ctx := context.WithoutCancel(c.r.Context())
+	if !c.face.config.Logger.Enabled(ctx, level) {
+		return
+	}
+	if c.failure != nil {
+		suppressed, ok := c.face.linesFor(c.w.status).admit()
+		if !ok {
+			return
+		}
+		if suppressed > 0 {
+			record = append(record, "suppressed", suppressed)
+		}
+	}
+	c.face.config.Logger.Log(ctx, level, "request", record...)
+}
+
+// linesFor is what bounds the lines about refusals with this status.
+func (f *Face) linesFor(status int) *lines {
+	if status >= http.StatusInternalServerError {
+		return f.faults
+	}
+	return f.refusals
 }
 
 // shownMethod keeps invented methods out of the log.

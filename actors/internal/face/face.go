@@ -24,7 +24,8 @@ type Config struct {
 	Roles []string
 	// Metrics counts; nil counts nothing.
 	Metrics *Metrics
-	// Logger receives one record a request; nil discards them.
+	// Logger receives one record a request, of refusals at most ten of a kind a second;
+	// nil discards them.
 	Logger *slog.Logger
 	// Now is the clock of the failure windows and of bearers; nil is time.Now.
 	Now func() time.Time
@@ -57,6 +58,9 @@ type Face struct {
 	proofFailures      *failures
 	capabilityFailures *failures
 	accepted           accepted
+	// faults and refusals bound the log: strangers' mistakes hide no failure of ours.
+	faults   *lines
+	refusals *lines
 
 	// draining ends when event streams must; ended, when everything must. They are
 	// the two moments of this face's life, and so belong to it and not to a request.
@@ -75,6 +79,8 @@ func newFace(name string, c Config) *Face {
 		streams:            make(chan struct{}, MaxStreams),
 		proofFailures:      newFailures(c.Now),
 		capabilityFailures: newFailures(c.Now),
+		faults:             newLines(c.Now),
+		refusals:           newLines(c.Now),
 	}
 	f.ended, f.end = context.WithCancelCause(context.Background())
 	f.draining, f.drain = context.WithCancelCause(f.ended)
