@@ -48,7 +48,8 @@ func (h *Handle) Tree() []messages.Actor {
 	return actorsOf(tree.Snapshot())
 }
 
-// Connections lists the connections of this space, those that ended last included.
+// Connections lists the connections of this space, and of those that ended the last
+// that each actor had under a label.
 func (h *Handle) Connections() []messages.Connection {
 	tree := h.tree.Load()
 	if tree == nil {

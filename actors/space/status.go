@@ -88,10 +88,21 @@ func actorsOf(nodes []supervisor.Node) []messages.Actor {
 	return actors
 }
 
-// connectionsOf lists what custody holds, and what it remembers to have ended.
+// connectionsOf lists what custody holds, and of what it remembers to have ended the
+// last of each label that an actor had: one that died a hundred times is one line.
 func connectionsOf(holdings []supervisor.Holding) []messages.Connection {
+	type role struct{ path, label string }
+	last := map[role]int{}
+	for i, h := range holdings {
+		if h.Ended {
+			last[role{h.Path, h.Label}] = i
+		}
+	}
 	connections := make([]messages.Connection, 0, len(holdings))
-	for _, h := range holdings {
+	for i, h := range holdings {
+		if h.Ended && last[role{h.Path, h.Label}] != i {
+			continue
+		}
 		connections = append(connections, messages.Connection{Label: h.Label, Ended: h.Ended})
 	}
 	return connections
