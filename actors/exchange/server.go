@@ -56,7 +56,8 @@ func newServer(life *supervisor.Life, address *Address, secure *tls.Config, f *f
 	s := &server{face: f, address: address, log: life.Log(), stopped: make(chan struct{}), gone: make(chan struct{})}
 	s.http = &http.Server{
 		Handler: f, TLSConfig: secure.Clone(),
-		ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true, // the face answers whatever is asked
+		ReadHeaderTimeout:            headerWithin, WriteTimeout: answerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
 		ErrorLog:  slog.NewLogLogger(life.Log().Handler(), slog.LevelDebug),
 		ConnState: s.follow,
 	}

@@ -1,10 +1,30 @@
 package exchange
 
 import (
+	"bufio"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 )
+
+// Nothing answers before the face does, whatever is asked.
+func TestTheFaceAnswersWhatIsAskedOfTheServerAsAWhole(t *testing.T) {
+	s := start(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.address.URL(), "http://"))
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = conn.Write([]byte("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"))
+	must(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusNotFound || answer.Header.Get("X-Request-Id") == "" {
+		t.Errorf("got %s with %v", answer.Status, answer.Header)
+	}
+}
 
 // closing is a connection that remembers whether it was closed.
 type closing struct {

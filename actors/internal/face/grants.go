@@ -59,7 +59,7 @@ func (f *Face) putGrant(ctx context.Context, c *call) error {
 }
 
 func (f *Face) readPut(in *input) (messages.PutGrant, error) {
-	bySubject := in.has("sub")
+	bySubject, byOwner := in.has("sub"), in.has("owner")
 	subject, owner, actor := in.text("sub"), in.text("owner"), in.text("actor")
 	kind, parent := in.text("kind"), in.text("parent")
 	put := messages.PutGrant{Allowance: readAllowance(in), Label: in.text("label"), By: byOperator}
@@ -70,7 +70,7 @@ func (f *Face) readPut(in *input) (messages.PutGrant, error) {
 	if put.Kind, put.Parent, err = readKind(kind, parent); err != nil {
 		return put, err
 	}
-	if bySubject == (owner != "") {
+	if bySubject == byOwner {
 		return put, messages.Malformed.Because("send sub or owner, exactly one of them")
 	}
 	if bySubject {

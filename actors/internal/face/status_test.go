@@ -69,6 +69,9 @@ func TestStatuses(t *testing.T) {
 
 		{"granted already", "POST", "/v1/grants", `{"sub":"user-1","actor":"laptop"}`, nil, 409, "grant.live"},
 		{"granted to both", "POST", "/v1/grants", `{"sub":"user-1","owner":"` + owner + `","actor":"a"}`, nil, 400, "request.malformed"},
+		{"granted to a subject and no owner", "POST", "/v1/grants", `{"sub":"user-9","owner":"","actor":"a"}`, nil, 400, "request.malformed"},
+		{"granted to no subject and an owner", "POST", "/v1/grants", `{"sub":"","owner":"` + owner + `","actor":"a"}`, nil, 400, "request.malformed"},
+		{"granted to no owner", "POST", "/v1/grants", `{"owner":"","actor":"a"}`, nil, 400, "request.malformed"},
 		{"granted to nobody", "POST", "/v1/grants", `{"actor":"a"}`, nil, 400, "request.malformed"},
 		{"granted to no subject", "POST", "/v1/grants", `{"sub":"","actor":"a"}`, nil, 400, "request.malformed"},
 		{"granted to an owner of none", "POST", "/v1/grants", `{"owner":"local","actor":"a"}`, nil, 400, "request.malformed"},
