@@ -102,5 +102,11 @@ type GrantWritten struct {
 // ListGrants asks the reader for every grant. Answered by Grants.
 type ListGrants struct{}
 
-// Grants answers ListGrants, sorted by owner, then actor.
-type Grants struct{ Items []Grant }
+// Grants answers ListGrants.
+type Grants struct {
+	// Items are the grants that can be read, sorted by owner, then actor.
+	Items []Grant
+	// Unreadable are the keys, sorted, of the rows that cannot be read. Whoever they
+	// are about is denied.
+	Unreadable []string
+}

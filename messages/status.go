@@ -28,6 +28,9 @@ type Status struct {
 	Since time.Time `json:"since"`
 	// Plane says who runs the plane, and what this process waits for if it does not.
 	Plane PlaneStatus `json:"plane"`
+	// Problems are what somebody should look after although the space can serve, one
+	// line each; empty for none.
+	Problems []string `json:"problems"`
 }
 
 // GetStatus asks a space, at Handle.PID, how it is. Answered by Status.

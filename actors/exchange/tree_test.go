@@ -97,8 +97,7 @@ func (s *space) reader(life *supervisor.Life) actor.Actor {
 		if read, is := m.(messages.ReadAuthority); is {
 			return reader.Authority(ctx, read)
 		}
-		items, err := reader.Grants(ctx)
-		return messages.Grants{Items: items}, err
+		return reader.Grants(ctx)
 	}}
 }
 

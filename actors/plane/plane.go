@@ -49,6 +49,8 @@ type Config struct {
 	NoStandby bool
 	// ServersLost are servers that the operator gave up for good.
 	ServersLost []string
+	// Unreadable remembers the rows that could not be read.
+	Unreadable *reader.Unreadable
 }
 
 // Spec describes the plane as a child of its space: what opens, in which order, in
@@ -61,9 +63,13 @@ func Spec(c Config) supervisor.Spec {
 	lanes := stream.NewLanes(stream.MaxLanes)
 	return supervisor.Spec{Name: Path, Restart: supervisor.Escalate, Group: &supervisor.Group{
 		Children: []supervisor.Spec{
-			writer.Spec(writer.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Installation: c.Installation}),
+			writer.Spec(writer.Config{
+				Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Installation: c.Installation, Unreadable: c.Unreadable.Met,
+			}),
 			registrar.Spec(registrar.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Registered: c.Registered}),
-			reader.Spec(reader.Config{Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered}),
+			reader.Spec(reader.Config{
+				Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered, Unreadable: c.Unreadable,
+			}),
 			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim}),
 			observer.Spec(observer.Config{Dialer: c.Dialer, Account: c.Account}),

@@ -25,6 +25,8 @@ type Config struct {
 	Stream stream.Config
 	// Remembered tells which life of the stream is ours.
 	Remembered func() stream.Installation
+	// Unreadable remembers the rows that could not be read.
+	Unreadable *Unreadable
 }
 
 // Spec describes the reader as a child.
@@ -66,12 +68,19 @@ func (r *reader) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case messages.ReadAuthority:
 		r.Serve(ctx.Sender(), "read "+m.Principal.String(), func(ctx context.Context, conn *broker.Conn) (any, error) {
-			return r.over(conn).Authority(ctx, m)
+			found, err := r.over(conn).Authority(ctx, m)
+			if err == nil {
+				r.config.Unreadable.read(found)
+			}
+			r.config.Unreadable.Met(r.life.Log(), ledger.CorruptKeys(err)...)
+			return found, err
 		})
 	case messages.ListGrants:
 		r.Serve(ctx.Sender(), "list grants", func(ctx context.Context, conn *broker.Conn) (any, error) {
-			items, err := r.over(conn).Grants(ctx)
-			return messages.Grants{Items: items}, err
+			all, err := r.over(conn).Grants(ctx)
+			r.config.Unreadable.listed(all.Items)
+			r.config.Unreadable.Met(r.life.Log(), all.Unreadable...)
+			return all, err
 		})
 	default:
 		r.Client.Receive(m)

@@ -30,12 +30,11 @@ type Handle struct {
 
 // Status tells what the space can do for its users, and why not.
 func (h *Handle) Status() messages.Status {
-	tree := h.tree.Load()
-	if tree == nil {
-		return messages.Status{Space: h.config.Space, State: messages.SpaceStarting, Plane: h.parts.view.Status()}
+	status := messages.Status{Space: h.config.Space, State: messages.SpaceStarting}
+	if tree := h.tree.Load(); tree != nil {
+		status = statusOf(h.config.Space, tree)
 	}
-	status := statusOf(h.config.Space, tree)
-	status.Plane = h.parts.view.Status()
+	status.Plane, status.Problems = h.parts.view.Status(), h.parts.unreadable.Problems()
 	return status
 }
 

@@ -55,6 +55,8 @@ var (
 		"Restarts of an actor.", []string{"path"}, nil)
 	openDesc = prometheus.NewDesc("authplane_connections_open",
 		"Connections of the service that have not ended.", nil, nil)
+	unreadableDesc = prometheus.NewDesc("authplane_rows_unreadable",
+		"Rows of the authority stream that could not be read when they were last asked for.", nil, nil)
 )
 
 // Describe lists what Collect yields.
@@ -62,6 +64,7 @@ func (c treeCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- readyDesc
 	out <- restartsDesc
 	out <- openDesc
+	out <- unreadableDesc
 }
 
 // Collect yields the tree's state now; nothing before the tree stands.
@@ -76,6 +79,7 @@ func (c treeCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready)
 	out <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(len(tree.Custody().Open())))
+	out <- prometheus.MustNewConstMetric(unreadableDesc, prometheus.GaugeValue, float64(c.h.parts.unreadable.Count()))
 	for _, n := range tree.Snapshot() {
 		out <- restarts(n)
 	}

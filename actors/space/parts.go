@@ -17,6 +17,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
+	"github.com/cotal-ai/authplane/actors/reader"
 	"github.com/cotal-ai/authplane/actors/registrar"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -32,6 +33,7 @@ type parts struct {
 	run          ledgerclaim.Run
 	view         claim.View
 	machine      string
+	unreadable   reader.Unreadable
 	capability   messages.Secret
 	material     *trust.Material
 	keyring      *identity.Keyring

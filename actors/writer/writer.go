@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type Config struct {
 	Lanes *stream.Lanes
 	// Installation remembers which life of the stream is ours.
 	Installation Installation
+	// Unreadable is told of every row that could not be read.
+	Unreadable func(log *slog.Logger, keys ...string)
 }
 
 // Installation keeps, across restarts of the process, which stream was met. It is
@@ -49,12 +52,13 @@ func Spec(config Config) supervisor.Spec {
 // writer is one life.
 type writer struct {
 	*client.Client
+	life   *supervisor.Life
 	config Config
 	vigils sync.Map // *broker.Conn to *stream.Vigil, of the connections in use
 }
 
 func newWriter(life *supervisor.Life, config Config) *writer {
-	w := &writer{config: config}
+	w := &writer{life: life, config: config}
 	role := broker.Writer(config.Stream.Instance)
 	w.Client = client.New(life, config.Dialer, role, broker.Use{
 		Prove:  w.prove,
@@ -86,7 +90,9 @@ func serve[M, A any](w *writer, ctx actor.Context, name string, m M, transition 
 		if err := w.hold(ctx, conn); err != nil {
 			return nil, err
 		}
-		return transition(w.over(conn), ctx, m)
+		answer, err := transition(w.over(conn), ctx, m)
+		w.config.Unreadable(w.life.Log(), ledger.CorruptKeys(err)...)
+		return answer, err
 	})
 }
 

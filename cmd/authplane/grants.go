@@ -40,9 +40,13 @@ func (a *app) grantsCommand() *cobra.Command {
 		Short: "List every grant",
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			var list struct {
-				Grants []grantView `json:"grants"`
+				Grants     []grantView `json:"grants"`
+				Unreadable []string    `json:"unreadable"`
 			}
 			answer, err := a.fetch(ctx, "/v1/grants", &list)
+			for _, key := range list.Unreadable {
+				a.say("authplane: not listed, since its row cannot be read: %q", key)
+			}
 			if err != nil || a.json {
 				return a.pass(answer, err)
 			}

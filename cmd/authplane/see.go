@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ func (a *app) statusCommand() *cobra.Command {
 				[2]string{"space", status.Space},
 				[2]string{"state", string(status.State)},
 				[2]string{"cause", status.Cause},
+				[2]string{"problems", strings.Join(status.Problems, "; ")},
 				[2]string{"since", moment(status.Since)},
 				[2]string{"plane", planeOf(status.Plane)},
 				[2]string{"waits for", status.Plane.WaitingFor},

@@ -68,6 +68,25 @@ func TestReadingVerbs(t *testing.T) {
 	}
 }
 
+// Grants that cannot be shown are told of beside those that can.
+func TestGrantsThatCannotBeRead(t *testing.T) {
+	for _, args := range [][]string{{"grants"}, {"grants", "--json"}} {
+		d := newDouble(t, map[string]answer{"GET /v1/grants": {200, `{"grants":[` + grantJSON + `],"unreadable":["grant.u_b.\u001b"]}`}})
+		got := d.command(t, args...)
+		if got.code != 0 || !strings.Contains(got.out, "laptop") || !strings.Contains(got.err, `"grant.u_b.\x1b"`) {
+			t.Errorf("%v: exit %d, out %s, err %s", args, got.code, got.out, got.err)
+		}
+	}
+}
+
+// A space that is ready may have problems all the same.
+func TestProblemsAreShown(t *testing.T) {
+	d := newDouble(t, map[string]answer{"GET /v1/status": {200, `{"space":"acme","state":"ready","problems":["one","another"]}`}})
+	if got := d.command(t, "status"); got.code != 0 || !strings.Contains(got.out, "ready") || !strings.Contains(got.out, "one; another") {
+		t.Errorf("exit %d, %s", got.code, got.out)
+	}
+}
+
 // What the service refuses becomes the exit code of its class, with reason, request
 // and next step on the error stream.
 func TestRefusalsBecomeExitCodes(t *testing.T) {

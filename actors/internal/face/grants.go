@@ -243,7 +243,7 @@ func (f *Face) listGrants(ctx context.Context, c *call) error {
 	for i, g := range all.Items {
 		views[i] = viewOf(g)
 	}
-	c.json(http.StatusOK, map[string]any{"grants": views})
+	c.json(http.StatusOK, map[string]any{"grants": views, "unreadable": listed(all.Unreadable)})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -94,6 +95,24 @@ func TestRefusalsAndListsReadAsTheyAreMeant(t *testing.T) {
 	}
 	if list := w.do("GET", w.url+"/v1/grants", ""); !strings.Contains(list.body, `"demo.>"`) {
 		t.Errorf("listed as %s", list.body)
+	}
+}
+
+// A grant whose row cannot be read hides no other, and is named.
+func TestGrantsThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	owner := w.grant("user-1", "laptop")
+	w.grant("user-1", "phone")
+	row, _, err := w.rows.store.Get(t.Context(), "grant."+owner+".phone")
+	must(t, err)
+	_, err = w.rows.store.Apply(t.Context(), ledger.Batch{Writes: []ledger.Write{ledger.Replace(row, []byte("junk"))}})
+	must(t, err)
+	a := w.do("GET", w.url+"/v1/grants", "")
+	if grants, _ := a.fields["grants"].([]any); a.status != 200 || len(grants) != 1 || grants[0].(map[string]any)["actor"] != "laptop" {
+		t.Errorf("list: %d %s", a.status, a.body)
+	}
+	if keys, _ := a.fields["unreadable"].([]any); len(keys) != 1 || keys[0] != row.Key {
+		t.Errorf("unreadable: %s", a.body)
 	}
 }
 
@@ -252,7 +271,7 @@ func TestViews(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/tree":        `{"actors":[{"path":"plane/writer","state":"open","generation":3,"restarts":2,"label":"cotal:auth-mint:demo","last_error":""}]}`,
 		"/v1/connections": `{"connections":[]}`,
-		"/v1/grants":      `{"grants":[]}`,
+		"/v1/grants":      `{"grants":[],"unreadable":[]}`,
 		"/v1/denials":     `{"denials":[{"id":"d1","at":"0001-01-01T00:00:00Z","kind":"denied","code":"permission-denied","reason":"grant.absent","principal":"","remedy":""}]}`,
 	} {
 		if a := w.do("GET", w.url+path, ""); a.status != 200 || strings.TrimSpace(a.body) != want {

@@ -76,8 +76,7 @@ func (r *rows) Read(ctx context.Context, m messages.ReadAuthority) (messages.Aut
 }
 
 func (r *rows) Grants(ctx context.Context) (messages.Grants, error) {
-	items, err := r.reader.Grants(ctx)
-	return messages.Grants{Items: items}, err
+	return r.reader.Grants(ctx)
 }
 
 func (r *rows) PutGrant(ctx context.Context, m messages.PutGrant) (messages.GrantWritten, error) {

@@ -40,9 +40,6 @@ func decode[F any](row Row, fields *F) error {
 	return nil
 }
 
-// corrupt names the row and the rule it breaks, never its content.
-func corrupt(key, why string) error { return messages.RowCorrupt.Because("%s: %s", key, why) }
-
 // millis is a time as rows hold it.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -66,30 +67,43 @@ func (r *Reader) Authority(ctx context.Context, ask messages.ReadAuthority) (mes
 	return answer, nil
 }
 
-// Grants reads every grant, revoked ones too, sorted by owner, then actor.
-func (r *Reader) Grants(ctx context.Context) ([]messages.Grant, error) {
-	return listGrants(ctx, r.source, allGrants)
+// Grants reads every grant, revoked ones too. Rows that are corrupt keep nobody from
+// the others: they are named.
+func (r *Reader) Grants(ctx context.Context) (messages.Grants, error) {
+	found, unreadable, err := listGrants(ctx, r.source, allGrants)
+	return messages.Grants{Items: found, Unreadable: CorruptKeys(unreadable)}, err
 }
 
-func listGrants(ctx context.Context, source Source, filter string) ([]messages.Grant, error) {
+// listGrants reads the grants that match, sorted by owner, then actor. What it says
+// of the rows that are corrupt is unreadable, and no failure of the list.
+func listGrants(ctx context.Context, source Source, filter string) (found []messages.Grant, unreadable, err error) {
 	keys, err := source.List(ctx, filter)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := make([]messages.Grant, len(keys))
+	read := make([]messages.Grant, len(keys))
+	damage := make([]error, len(keys))
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(readAtOnce)
 	for i, key := range keys {
 		reads.Go(func() error {
 			row, err := mustGet(ctx, source, key)
 			if err == nil {
-				found[i], err = DecodeGrant(row)
+				read[i], err = DecodeGrant(row)
+			}
+			if errors.Is(err, messages.RowCorrupt) {
+				damage[i], err = err, nil
 			}
 			return err
 		})
 	}
 	if err := reads.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	for i, grant := range read {
+		if damage[i] == nil {
+			found = append(found, grant)
+		}
 	}
 	slices.SortFunc(found, func(a, b messages.Grant) int {
 		if by := strings.Compare(a.Principal.Owner, b.Principal.Owner); by != 0 {
@@ -97,7 +111,7 @@ func listGrants(ctx context.Context, source Source, filter string) ([]messages.G
 		}
 		return strings.Compare(a.Principal.Actor, b.Principal.Actor)
 	})
-	return found, nil
+	return found, errors.Join(damage...), nil
 }
 
 // mustGet reads a row that was listed. Rows are never removed, so its absence

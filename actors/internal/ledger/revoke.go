@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
@@ -12,7 +14,9 @@ import (
 // answers, all of it is durable. A process that dies in between has denied the
 // principal and, since their chain no longer holds, everybody below; asking again
 // finishes the rest. So revoking what is revoked succeeds. Refused with
-// messages.GrantNotFound where no grant ever stood.
+// messages.GrantNotFound where no grant ever stood. A row that cannot be read stops
+// nobody else's end; since it may be of one below, the answer is then RowCorrupt,
+// with its key in the cause, and asking again finishes once it can be read.
 func (w *Writer) RevokeGrant(ctx context.Context, ask messages.RevokeGrant) (messages.GrantWritten, error) {
 	if err := names.CheckPrincipal(ask.Principal); err != nil {
 		return messages.GrantWritten{}, err
@@ -35,14 +39,16 @@ func (w *Writer) RevokeGrant(ctx context.Context, ask messages.RevokeGrant) (mes
 // together with a touch of its parent's grant, so none can be missed.
 func (w *Writer) endBelow(ctx context.Context, ask messages.RevokeGrant) error {
 	done := map[messages.Principal]bool{ask.Principal: true}
+	var unread, unended error
 	for above := []messages.Principal{ask.Principal}; len(above) > 0; {
 		if err := w.store.Sync(ctx); err != nil {
 			return err
 		}
-		all, err := listGrants(ctx, w.store, grantsOf(ask.Principal.Owner))
+		all, unreadable, err := listGrants(ctx, w.store, grantsOf(ask.Principal.Owner))
 		if err != nil {
 			return err
 		}
+		unread = unreadable
 		under := map[messages.Principal]bool{}
 		for _, p := range above {
 			under[p] = true
@@ -53,13 +59,18 @@ func (w *Writer) endBelow(ctx context.Context, ask messages.RevokeGrant) error {
 				continue
 			}
 			if g.Kind == messages.Managed && g.State == messages.GrantLive {
-				if _, err := w.end(ctx, g.Principal, g.UID, ask.By); err != nil {
+				_, err := w.end(ctx, g.Principal, g.UID, ask.By)
+				if err != nil && !errors.Is(err, messages.RowCorrupt) {
 					return err
 				}
+				unended = errors.Join(unended, err)
 			}
 			done[g.Principal] = true
 			above = append(above, g.Principal)
 		}
+	}
+	if err := errors.Join(unread, unended); err != nil {
+		return messages.RowCorrupt.From(fmt.Errorf("some below %s may not have been ended: %w", ask.Principal, err))
 	}
 	return nil
 }

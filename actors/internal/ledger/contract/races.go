@@ -23,7 +23,7 @@ func revokeBelow(t *testing.T, ctx context.Context, s *bench) {
 			t.Errorf("%s: grant %s, head %s", actor, found.Grant.State, found.Head.State)
 		}
 	}
-	if all := must(s.Grants(ctx))(t); len(all) != 6 || all[0].Principal.Actor != "m" || all[5].Principal.Actor != "r" {
+	if all := must(s.Grants(ctx))(t).Items; len(all) != 6 || all[0].Principal.Actor != "m" || all[5].Principal.Actor != "r" {
 		t.Errorf("listed: %+v", all)
 	}
 }
@@ -47,7 +47,7 @@ func childAgainstRevoke(t *testing.T, ctx context.Context, s *bench) {
 		}
 	})
 	racing.Wait()
-	for _, g := range must(s.Grants(ctx))(t) {
+	for _, g := range must(s.Grants(ctx))(t).Items {
 		if g.State == messages.GrantLive {
 			t.Errorf("%s is live under a revoked parent", g.Principal)
 		}

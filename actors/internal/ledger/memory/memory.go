@@ -37,7 +37,7 @@ func (b *Backend) Get(ctx context.Context, key string) (ledger.Row, bool, error)
 	defer b.mu.Unlock()
 	r, found := b.rows[key]
 	if r.marker {
-		return ledger.Row{}, false, messages.RowCorrupt.Because("%s: deleted", key)
+		return ledger.Row{}, false, ledger.Corrupt(key, "deleted")
 	}
 	if !found {
 		return ledger.Row{}, false, nil

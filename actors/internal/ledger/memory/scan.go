@@ -34,7 +34,7 @@ func (b *Backend) Scan(ctx context.Context, ask ledger.Scan) ([]ledger.Row, erro
 			continue
 		}
 		if r.marker {
-			return nil, messages.RowCorrupt.Because("%s: deleted", key)
+			return nil, ledger.Corrupt(key, "deleted")
 		}
 		rows = append(rows, ledger.Row{Key: key, Value: bytes.Clone(r.value), Revision: r.revision})
 	}

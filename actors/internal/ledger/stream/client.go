@@ -124,7 +124,7 @@ func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
 	}
 	m := answer.Message
 	if m.Subject != ask.Last || m.Seq == 0 {
-		return ledger.Row{}, false, messages.RowCorrupt.Because("%s: another row was answered", key)
+		return ledger.Row{}, false, ledger.Corrupt(key, "another row was answered")
 	}
 	if err := unmarked(key, m.Header); err != nil {
 		return ledger.Row{}, false, err
@@ -136,7 +136,7 @@ func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
 // never removed, so somebody else did. No header of ours has such words in it.
 func unmarked(key string, header []byte) error {
 	if bytes.Contains(header, []byte("KV-Operation")) || bytes.Contains(header, []byte("Nats-Marker-Reason")) {
-		return messages.RowCorrupt.Because("%s: deleted", key)
+		return ledger.Corrupt(key, "deleted")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func (s *scan) see(m *nats.Msg) error {
 		return nil
 	}
 	if m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != "" {
-		return messages.RowCorrupt.Because("%s: deleted", key)
+		return ledger.Corrupt(key, "deleted")
 	}
 	if before, found := s.rows[key]; !found || before.Revision < at.Sequence.Stream {
 		s.rows[key] = ledger.Row{Key: key, Value: bytes.Clone(m.Data), Revision: at.Sequence.Stream}
