@@ -62,6 +62,8 @@ type responder struct {
 func newResponder(life *supervisor.Life, i int, config Config) *responder {
 	r := &responder{life: life, decision: newDecision(life, config)}
 	r.intake = newIntake(connect.NewQueue(connect.QueueConfig[*arrival]{Now: config.Now, Shed: r.decision.shed}))
+	able := &ability{life: life, reader: r.decision.reader, intake: r.intake, fail: func(err error) { r.Fail(err) }}
+	r.decision.noted = able.noted
 	r.Client = client.New(life, config.Dialer, broker.Callout(i), broker.Use{Prove: r.intake.join, Retire: r.intake.leave})
 	return r
 }

@@ -26,7 +26,9 @@ type Verifier interface {
 type decision struct {
 	Config
 	reader supervisor.Ref
-	log    *slog.Logger
+	// noted is told how every read ended.
+	noted func(error)
+	log   *slog.Logger
 }
 
 func newDecision(life *supervisor.Life, config Config) *decision {
@@ -89,6 +91,7 @@ func (d *decision) judge(ctx context.Context, request connect.Request) (v verdic
 func (d *decision) read(ctx context.Context, p messages.Principal) (messages.Authority, error) {
 	for {
 		authority, err := client.Ask[messages.Authority](ctx, d.reader, messages.ReadAuthority{Principal: p, Head: true})
+		d.noted(err)
 		if err == nil || !messages.Describe(err).Retryable {
 			return authority, err
 		}

@@ -19,7 +19,9 @@ type intake struct {
 
 	mu       sync.Mutex
 	shutting bool
-	open     map[*broker.Conn]*link
+	// suspended keeps every connection out of the group for a while.
+	suspended bool
+	open      map[*broker.Conn]*link
 }
 
 func newIntake(queue *connect.Queue[*arrival]) *intake {
@@ -28,7 +30,7 @@ func newIntake(queue *connect.Queue[*arrival]) *intake {
 
 // link is one connection in the queue group.
 type link struct {
-	subscription *nats.Subscription
+	subscription *nats.Subscription // nil while the group was left
 	confirm      *confirmer
 
 	mu         sync.Mutex
@@ -71,32 +73,43 @@ func (l *link) settle() {
 	}
 }
 
-// join subscribes a new connection and returns when the server knows.
+// join takes a new connection, subscribes it unless the group was left, and returns
+// when the server knows.
 func (in *intake) join(ctx context.Context, conn *broker.Conn) error {
-	l := &link{empty: make(chan struct{})}
-	l.confirm = newConfirmer(func(ctx context.Context) error { return flush(ctx, conn) })
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.shutting {
+	switch {
+	case in.shutting:
 		return messages.ServiceClosing
+	case in.suspended:
+		in.open[conn] = &link{} // hears nothing
+		return nil
 	}
+	l, err := in.subscribe(ctx, conn)
+	if err != nil {
+		return err
+	}
+	in.open[conn] = l
+	return nil
+}
+
+// subscribe puts a connection into the group. The caller holds the lock.
+func (in *intake) subscribe(ctx context.Context, conn *broker.Conn) (*link, error) {
+	l := &link{empty: make(chan struct{})}
+	l.confirm = newConfirmer(func(ctx context.Context) error { return flush(ctx, conn) })
 	subscription, err := conn.NATS().QueueSubscribe(broker.CalloutSubject, broker.CalloutQueue, func(m *nats.Msg) {
 		l.count(1)
 		in.queue.Put(&arrival{message: m, link: l})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	subscription.SetClosedHandler(func(string) { l.leave() })
 	if err := subscription.SetPendingLimits(-1, -1); err != nil { // the queue is the bound
-		return err
+		return nil, err
 	}
 	l.subscription = subscription
-	if err := flush(ctx, conn); err != nil {
-		return err
-	}
-	in.open[conn] = l
-	return nil
+	return l, flush(ctx, conn)
 }
 
 // leave takes a connection out of the group and returns when everything that
@@ -131,6 +144,9 @@ func (in *intake) shut(ctx context.Context) error {
 
 // drain ends the subscription and waits for what it delivered.
 func (l *link) drain(ctx context.Context) error {
+	if l.subscription == nil {
+		return nil
+	}
 	if err := l.subscription.Drain(); err != nil {
 		return nil // the connection is gone, and with it who asked on it
 	}
