@@ -51,7 +51,8 @@ var (
 	// KeyringForeign is a document of signing keys that belongs to another space.
 	KeyringForeign = Error{Code: FailedPrecondition, Reason: "keys.foreign", Message: "the signing keys are of another space",
 		Operator: "a secrets directory was copied or mixed up", Next: "restore the secrets directory"}
-	// KeyTooEarly is a step of a rotation before its time.
+	// KeyTooEarly is a step of a rotation before its time. Rotations are done through
+	// the package; no verb does one yet.
 	KeyTooEarly = Error{Code: FailedPrecondition, Reason: "keys.too-early", Message: "it is too early for this step of the rotation",
 		Operator: "caches and bearers of the former step still live", Next: "repeat the step later"}
 	// KeyInUse is a step that the state of the keys does not allow.

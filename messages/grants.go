@@ -33,7 +33,8 @@ type Allowance struct {
 	Subscribe []string
 	// Serve permits replying to requests.
 	Serve bool
-	// Role names a permission profile; empty is the default one.
+	// Role names a permission profile; empty is the default one, and so far the only
+	// one that a service has.
 	Role string
 }
 
@@ -83,8 +84,9 @@ type EditGrant struct {
 	By           string
 }
 
-// RevokeGrant asks the writer to end a principal's grant: no new bearer and no
-// new connect from the moment it is answered.
+// RevokeGrant asks the writer to end a principal's grant, and those of the machines
+// below it: no new bearer and no new connect from the moment it is answered. A
+// connection that stands is not cut; it ends with its bearer, at most 15 minutes on.
 type RevokeGrant struct {
 	Principal Principal
 	By        string

@@ -80,7 +80,8 @@ type Instance struct {
 // RegisterInstance asks the registrar to make the caller the one process of an
 // instance: what was issued to a former process is revoked and its holders are
 // gone when it is answered, by InstanceRegistered. Refused with InstanceSuperseded
-// when another process registered meanwhile.
+// when another process registered meanwhile. The registrar does it by itself, for its
+// own process, when it opens; no actor is asked for it yet.
 type RegisterInstance struct {
 	Endpoint  string
 	Instance  string
@@ -98,7 +99,8 @@ type InstanceRegistered struct {
 }
 
 // ReconcileInstance asks the registrar to open a gate that a registration left
-// frozen, for the process that is registered. Answered by InstanceRegistered.
+// frozen, for the process that is registered. Answered by InstanceRegistered. The
+// ledger can do it; no actor is asked for it yet.
 type ReconcileInstance struct {
 	Endpoint string
 	Instance string

@@ -37,6 +37,29 @@
 //   - What does not end in time is reported as still running, in the error, as an
 //     event, and in the snapshot. It is waited for as long as it takes.
 //
+// # The states of a child
+//
+// Every child begins and ends as closed. A death leads to one of the three states
+// below, as the Policy of the child says.
+//
+//	closed ──► opening ──► open ──► draining ──► closing ──► closed
+//	              │          │          │            │
+//	              └────┬─────┘          └─────┬──────┘
+//	                 died                   died
+//	                   │                      └──► closed, and the close reports it
+//	                   ├──► restarting ──► opening, after a pause
+//	                   ├──► failed, which fails the group: Escalate, or too many deaths
+//	                   └──► closed for good: Never
+//
+// # Reading order
+//
+// First what is declared: spec.go, and options.go for the tree as a whole. Then who
+// uses it: tree.go (from Start to Close), life.go (an actor and its one life), ref.go
+// and ask.go (how others reach it). Then how it is done: group.go, lane.go and
+// restart.go (many children, and what a death causes), leaf.go and shell.go (one
+// child over its lives), mailbox.go and address.go (what becomes of a message),
+// close.go, fence.go, custody.go (what has really ended). The rest is one topic a file.
+//
 // # What a host can rely on
 //
 // The actor system may be anybody's. Its configuration, guardians and event stream are
