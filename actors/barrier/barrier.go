@@ -2,7 +2,6 @@ package barrier
 
 import (
 	"context"
-	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
@@ -47,14 +46,14 @@ type barrier struct {
 	*client.Client
 	config Config
 	claim  supervisor.Ref
-	vigils sync.Map // *broker.Conn to *stream.Vigil, of the connections in use
+	vigils client.Vigils
 }
 
 func newBarrier(life *supervisor.Life, config Config) *barrier {
 	b := &barrier{config: config, claim: life.Ref(config.Claim)}
 	b.Client = client.New(life, config.Dialer, broker.Barrier(config.Stream.Instance), broker.Use{
 		Prove:  b.prove,
-		Retire: func(_ context.Context, old *broker.Conn) { b.vigils.Delete(old) },
+		Retire: b.vigils.Forget,
 	})
 	return b
 }
@@ -88,7 +87,7 @@ func (b *barrier) Receive(ctx actor.Context) {
 
 func (b *barrier) serve(ctx actor.Context, name string, do func(context.Context, *stream.Backend) (any, error)) {
 	b.Serve(ctx.Sender(), name, func(ctx context.Context, conn *broker.Conn) (any, error) {
-		if err := b.hold(ctx, conn); err != nil {
+		if err := b.vigils.Hold(ctx, b.Client, conn); err != nil {
 			return nil, err
 		}
 		return do(ctx, stream.New(conn.NATS(), b.config.Stream, b.config.Lanes))
@@ -108,24 +107,9 @@ func (b *barrier) prove(ctx context.Context, conn *broker.Conn) error {
 			return err
 		}
 	}
-	b.vigils.Store(conn, stream.NewVigil(conn.NATS(), b.config.Stream, b.config.Authority.Remembered))
+	b.vigils.Keep(conn, b.config.Stream, b.config.Authority.Remembered)
 	_, err = conn.NATS().Subscribe(b.config.Stream.Changed(ledger.PlaneKey), func(*nats.Msg) {
 		_ = supervisor.Tell(b.claim, messages.PlaneChanged{}) // the claim also asks by itself
 	})
-	return err
-}
-
-// hold makes sure that the authority stream is still ours before anything is read or
-// written there. A stream that is not is the barrier's end.
-func (b *barrier) hold(ctx context.Context, conn *broker.Conn) error {
-	vigil, found := b.vigils.Load(conn)
-	if !found {
-		return messages.Unproved
-	}
-	err := vigil.(*stream.Vigil).Hold(ctx)
-	if client.Foreign(err) {
-		b.Fail(err)
-		return messages.Unproved.From(err)
-	}
 	return err
 }

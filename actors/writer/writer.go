@@ -3,7 +3,6 @@ package writer
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -54,7 +53,7 @@ type writer struct {
 	*client.Client
 	life   *supervisor.Life
 	config Config
-	vigils sync.Map // *broker.Conn to *stream.Vigil, of the connections in use
+	vigils client.Vigils
 }
 
 func newWriter(life *supervisor.Life, config Config) *writer {
@@ -62,7 +61,7 @@ func newWriter(life *supervisor.Life, config Config) *writer {
 	role := broker.Writer(config.Stream.Instance)
 	w.Client = client.New(life, config.Dialer, role, broker.Use{
 		Prove:  w.prove,
-		Retire: func(_ context.Context, old *broker.Conn) { w.vigils.Delete(old) },
+		Retire: w.vigils.Forget,
 	})
 	return w
 }
@@ -87,7 +86,7 @@ func (w *writer) Receive(ctx actor.Context) {
 // serve makes one transition beside Receive.
 func serve[M, A any](w *writer, ctx actor.Context, name string, m M, transition func(*ledger.Writer, context.Context, M) (A, error)) {
 	w.Serve(ctx.Sender(), name, func(ctx context.Context, conn *broker.Conn) (any, error) {
-		if err := w.hold(ctx, conn); err != nil {
+		if err := w.vigils.Hold(ctx, w.Client, conn); err != nil {
 			return nil, err
 		}
 		answer, err := transition(w.over(conn), ctx, m)
@@ -112,23 +111,7 @@ func (w *writer) prove(ctx context.Context, conn *broker.Conn) error {
 		err = w.config.Installation.Remember(met)
 	}
 	if err == nil {
-		w.vigils.Store(conn, stream.NewVigil(conn.NATS(), w.config.Stream, w.config.Installation.Remembered))
-	}
-	return err
-}
-
-// hold makes sure that the stream is still ours before anything is read or written
-// there: what is acknowledged must be found again. A stream that is not is the
-// writer's end.
-func (w *writer) hold(ctx context.Context, conn *broker.Conn) error {
-	vigil, found := w.vigils.Load(conn)
-	if !found {
-		return messages.Unproved
-	}
-	err := vigil.(*stream.Vigil).Hold(ctx)
-	if client.Foreign(err) {
-		w.Fail(err)
-		return messages.Unproved.From(err)
+		w.vigils.Keep(conn, w.config.Stream, w.config.Installation.Remembered)
 	}
 	return err
 }
