@@ -10,12 +10,15 @@ import (
 	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
-// workers is how many decisions one responder makes at once. A decision mostly
-// waits for the leader's answers, so there are far more than cores.
-const workers = 64
+// workers is how many decisions one responder has begun and not seen worked off by
+// the server. A worker mostly waits for the broker, for its reads and for its answer,
+// so there are far more than cores: in a storm the broker takes a second for each. But
+// the more there are, the older are the answers that the broker still has to look at.
+const workers = 128
 
 // closeWithin covers the longest decision and the flush behind it.
 const closeWithin = 10 * time.Second
@@ -57,10 +60,11 @@ type responder struct {
 	life     *supervisor.Life
 	intake   *intake
 	decision *decision
+	begun    *begun
 }
 
 func newResponder(life *supervisor.Life, i int, config Config) *responder {
-	r := &responder{life: life, decision: newDecision(life, config)}
+	r := &responder{life: life, decision: newDecision(life, config), begun: newBegun()}
 	r.intake = newIntake(connect.NewQueue(connect.QueueConfig[*arrival]{Now: config.Now, Shed: r.decision.shed}))
 	able := &ability{life: life, reader: r.decision.reader, intake: r.intake, fail: func(err error) { r.Fail(err) }}
 	r.decision.noted = able.noted
@@ -68,7 +72,7 @@ func newResponder(life *supervisor.Life, i int, config Config) *responder {
 	return r
 }
 
-// Receive has no requests of its own: they come over the connection.
+// Receive answers SettleDecisions with Settled. Connects come over the connection.
 func (r *responder) Receive(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *supervisor.Open:
@@ -76,6 +80,8 @@ func (r *responder) Receive(ctx actor.Context) {
 			r.life.Go("decide", r.work)
 		}
 		r.Client.Receive(ctx.Message())
+	case messages.SettleDecisions:
+		r.Serve(ctx.Sender(), "settle decisions", func(ctx context.Context, _ *broker.Conn) (any, error) { return r.settle(ctx) })
 	case *supervisor.Drain:
 		r.life.Go("drain", r.drain)
 	default:
@@ -95,9 +101,11 @@ func (r *responder) work(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		ended := r.begun.decision()
 		if r.decision.make(ctx, a, deadline) {
 			a.confirmed(ctx)
 		}
+		ended()
 		a.done()
 	}
 }

@@ -32,6 +32,8 @@ type Config struct {
 	Connections func() []messages.ConnectionRef
 	// Evictor is the path of the actor that kicks.
 	Evictor string
+	// Responders are the paths of the actors that answer connects.
+	Responders []string
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 }
@@ -54,6 +56,8 @@ type presence struct {
 	config  Config
 	evictor supervisor.Ref
 
+	settling *settling
+
 	mu    sync.Mutex // words leave in the order they were made
 	table *Table
 	conn  *broker.Conn // the newest that was proved; nil before the first
@@ -64,7 +68,7 @@ type presence struct {
 func newPresence(life *supervisor.Life, config Config) *presence {
 	p := &presence{
 		life: life, config: config, evictor: life.Ref(config.Evictor),
-		table: NewTable(config.Instance, names.NewUID(), config.Now),
+		table: NewTable(config.Instance, names.NewUID(), config.Now), settling: newSettling(),
 	}
 	p.Client = client.New(life, config.Dialer, broker.Presence(config.Instance), broker.Use{Prove: p.join})
 	return p
@@ -73,12 +77,14 @@ func newPresence(life *supervisor.Life, config Config) *presence {
 // parting tells the life that it said goodbye, and may close.
 type parting struct{ close *supervisor.Close }
 
-// Receive answers ListPeers with Peers.
+// Receive answers ListPeers with Peers, and SettleResponders with Settled.
 func (p *presence) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *supervisor.Open:
 		p.life.Go("say and look", p.run)
 		p.Client.Receive(m)
+	case messages.SettleResponders:
+		p.Serve(ctx.Sender(), "settle "+m.Operation, func(ctx context.Context, conn *broker.Conn) (any, error) { return p.askAll(ctx, conn, m) })
 	case messages.ListPeers:
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -97,14 +103,15 @@ func (p *presence) Receive(ctx actor.Context) {
 
 // join hears the others over a new connection.
 func (p *presence) join(ctx context.Context, conn *broker.Conn) error {
-	prefix := broker.PresenceSubject(p.config.Space, "")
-	_, err := conn.NATS().Subscribe(prefix+"*", func(m *nats.Msg) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.table.Hear(strings.TrimPrefix(m.Subject, prefix), m.Data)
-	})
-	if err != nil {
-		return err
+	for subject, hear := range map[string]func(who string, m *nats.Msg){
+		broker.PresenceSubject(p.config.Space, "*"): p.hear,
+		broker.SettleSubject(p.config.Space, "*"):   func(question string, _ *nats.Msg) { p.hearSettle(conn, question) },
+		broker.SettledSubject(p.config.Space, "*"):  func(question string, m *nats.Msg) { p.settling.hear(question, m.Data) },
+	} {
+		prefix := strings.TrimSuffix(subject, "*")
+		if _, err := conn.NATS().Subscribe(subject, func(m *nats.Msg) { hear(strings.TrimPrefix(m.Subject, prefix), m) }); err != nil {
+			return err
+		}
 	}
 	if err := conn.NATS().FlushWithContext(ctx); err != nil {
 		return err
@@ -114,6 +121,12 @@ func (p *presence) join(ctx context.Context, conn *broker.Conn) error {
 	p.conn, p.came = conn, conn.Reconnects()
 	p.table.Rejoin()
 	return nil
+}
+
+func (p *presence) hear(instance string, m *nats.Msg) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.table.Hear(instance, m.Data)
 }
 
 // run says that this process lives and looks who does not, until the life ends.

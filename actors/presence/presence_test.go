@@ -87,13 +87,23 @@ type process struct {
 // start starts a process that has these connections. kicker is its evictor.
 func (s *stage) start(letter string, kicker supervisor.Spec, has ...messages.ConnectionRef) *process {
 	s.Helper()
+	return s.startWith(letter, kicker, nil, has...)
+}
+
+// startWith starts one with responders also.
+func (s *stage) startWith(letter string, kicker supervisor.Spec, responders []supervisor.Spec, has ...messages.ConnectionRef) *process {
+	s.Helper()
+	var paths []string
+	for _, r := range responders {
+		paths = append(paths, r.Name)
+	}
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	s.Cleanup(system.Shutdown)
-	tree, err := supervisor.Start(s.Context(), system, supervisor.Spec{Name: "space", Group: &supervisor.Group{Children: []supervisor.Spec{
+	tree, err := supervisor.Start(s.Context(), system, supervisor.Spec{Name: "space", Group: &supervisor.Group{Children: append(responders,
 		kicker,
-		Spec(Config{Dialer: s.dialer(), Space: "acme", Instance: instance(letter), Evictor: "evictor",
+		Spec(Config{Dialer: s.dialer(), Space: "acme", Instance: instance(letter), Evictor: "evictor", Responders: paths,
 			Connections: func() []messages.ConnectionRef { return has }}),
-	}}})
+	)}})
 	s.must(err)
 	p := &process{stage: s, tree: tree}
 	s.Cleanup(func() { s.must(tree.Close(context.Background())) })

@@ -108,12 +108,13 @@ func PlainCallout(i int) Role {
 }
 
 // Presence is `auth-presence`: it says that this process lives and hears who else
-// does, itself included.
+// does, itself included; and it asks, and hears, and says, whether decisions are
+// settled.
 func Presence(instance string) Role {
 	return Role{
 		name: "auth-presence", account: trust.AUTH, instance: instance,
-		publish:   []string{"cotal.{space}.presence.{instance}"},
-		subscribe: []string{"cotal.{space}.presence.*"},
+		publish:   []string{"cotal.{space}.presence.{instance}", "cotal.{space}.settle.*", "cotal.{space}.settled.*"},
+		subscribe: []string{"cotal.{space}.presence.*", "cotal.{space}.settle.*", "cotal.{space}.settled.*"},
 		identity:  func(m *trust.Material) trust.Key { return m.Presence },
 		echo:      true,
 	}

@@ -63,7 +63,7 @@ func roleTable(m *trust.Material) []grants {
 		{
 			role: broker.Callout(1), label: "cotal:auth-service:acme",
 			subscribes:     []string{broker.CalloutSubject + " " + broker.CalloutQueue},
-			neverPublishes: []string{broker.CalloutSubject, "cotal.acme.presence." + instance, "x"},
+			neverPublishes: []string{broker.CalloutSubject, "cotal.acme.presence." + instance, "cotal.acme.settled.op", "x"},
 			never:          []string{broker.CalloutSubject, broker.CalloutSubject + " others", "cotal.acme.presence.*"},
 		},
 		{
@@ -74,8 +74,8 @@ func roleTable(m *trust.Material) []grants {
 		},
 		{
 			role: broker.Presence(instance), label: "cotal:auth-presence:acme",
-			publishes:      []string{"cotal.acme.presence." + instance},
-			subscribes:     []string{"cotal.acme.presence.*"},
+			publishes:      []string{"cotal.acme.presence." + instance, "cotal.acme.settle.op", "cotal.acme.settled.op"},
+			subscribes:     []string{"cotal.acme.presence.*", "cotal.acme.settle.*", "cotal.acme.settled.*"},
 			neverPublishes: []string{"cotal.acme.presence." + another, broker.CalloutSubject},
 			never:          []string{broker.CalloutSubject, broker.CalloutSubject + " " + broker.CalloutQueue},
 		},

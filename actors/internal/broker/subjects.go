@@ -22,6 +22,15 @@ func PresenceSubject(space, instance string) string {
 	return "cotal." + space + ".presence." + instance
 }
 
+// SettleSubject is where an operation asks in AUTH that decisions which began before
+// be finished, and SettledSubject where processes say that theirs are.
+func SettleSubject(space, operation string) string { return "cotal." + space + ".settle." + operation }
+
+// SettledSubject is where SettleSubject is answered.
+func SettledSubject(space, operation string) string {
+	return "cotal." + space + ".settled." + operation
+}
+
 // The question every connect asks in AUTH, and the queue group that answers it.
 const (
 	CalloutSubject = "$SYS.REQ.USER.AUTH"
