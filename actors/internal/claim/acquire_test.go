@@ -179,12 +179,12 @@ func TestOneOfManyWins(t *testing.T) {
 
 func TestWhoLosesTwiceHasLostToSomebody(t *testing.T) {
 	s := newSpace(t)
-	var busy *counted
-	busy = &counted{Backend: s.backend, before: func(ledger.Batch) error {
+	busy := &counted{Backend: s.backend}
+	busy.before = func(ledger.Batch) error {
 		rival := s.acquire(s.process())
 		s.died(rival)
 		return nil
-	}}
+	}
 	_, err := claim.Acquire(t.Context(), s.over(busy))
 	s.want("acquire", err, messages.ClaimConcurrent)
 	if _, sends := busy.count(); sends != 2 {
