@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -68,7 +69,7 @@ func (d *devService) start(ctx context.Context, o devOptions) error {
 		return err
 	}
 	if d.around, err = supervisor.Start(ctx, d.system, around(broker, provider), supervisor.WithLogger(o.logger)); err != nil {
-		return notMoving(o.dir, err)
+		return notMoving(o, last, err)
 	}
 	config.NATSURL = broker.URL()
 	config.Provider = &space.ProviderConfig{Issuer: provider.Issuer(), Audience: config.Space}
@@ -83,13 +84,20 @@ func (d *devService) start(ctx context.Context, o devOptions) error {
 	return nil
 }
 
-// notMoving says what to do when broker or provider cannot have the port of last time.
-func notMoving(dir string, err error) error {
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return err
+// notMoving says what to do when broker or provider cannot have the port of last
+// time. The broker tells that in words alone, so the ports are tried.
+func notMoving(o devOptions, last addresses, err error) error {
+	for _, address := range []string{last.Broker, last.Provider} {
+		listener, taken := net.Listen("tcp", address)
+		if taken == nil {
+			_ = listener.Close() // nobody has used it
+		}
+		if address != "" && errors.Is(taken, syscall.EADDRINUSE) {
+			file := shellWord(filepath.Join(o.dir, addressFile))
+			return advised{err, "end what listens on " + address + ", or rm " + file + " to move (contexts must then be written anew)"}
+		}
 	}
-	file := shellWord(filepath.Join(dir, addressFile))
-	return advised{err, "end what listens there, or rm " + file + " to move (contexts must then be written anew)"}
+	return err
 }
 
 // watch passes on the first failure of the two trees. It ends with the space.

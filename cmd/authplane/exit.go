@@ -120,6 +120,8 @@ func stepAfter(err error) string {
 		return "end what listens on that port, or name another one in authplane.yaml"
 	case errors.Is(err, fs.ErrPermission):
 		return "run it as the user whose files these are"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "name a directory: one that init or dev made, or one that is to be made"
 	case errors.Is(err, syscall.ENOSPC):
 		return "make room on that disk"
 	}

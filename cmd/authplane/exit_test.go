@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,7 @@ func TestWhatLeadsOnFromErrorsOfTheSystem(t *testing.T) {
 	for want, err := range map[string]error{
 		"name another one in authplane.yaml":          taken,
 		"as the user whose files these are":           fmt.Errorf("open: %w", fs.ErrPermission),
-		"rm d/dev.json":                               notMoving("d", taken),
+		"name a directory: one that":                  syscall.ENOTDIR,
 		"make room":                                   syscall.ENOSPC,
 		"authplane --dir d/e serve --server-lost <n>": advised{errors.New("x"), "authplane serve --server-lost <n>"},
 	} {
@@ -58,6 +59,27 @@ func TestWhatLeadsOnFromErrorsOfTheSystem(t *testing.T) {
 		if got := (&app{dir: "d/e"}).here(told.Next); !strings.Contains(got, want) {
 			t.Errorf("%v: next %q, want %q", err, got, want)
 		}
+	}
+}
+
+// The ports of last time are no longer free: dev says which, and how to get others.
+func TestDevWhoseBrokerCannotHaveItsPort(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	dir := t.TempDir()
+	if err := claimDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := (addresses{Broker: listener.Addr().String()}).write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got := runIn(t, "", "--dir", dir, "dev")
+	want := "next: end what listens on " + listener.Addr().String() + ", or rm " + filepath.Join(dir, addressFile)
+	if got.code != messages.ExitFailed || got.out != "" || !strings.Contains(got.err, want) {
+		t.Errorf("exit %d, %s", got.code, got.err)
 	}
 }
 
