@@ -21,9 +21,6 @@ import (
 // is tried again all the same: an operator may have mended it.
 const askAgain = 5 * time.Second
 
-// tellIn is what a release that was not answered leaves of its time, to say so.
-const tellIn = 500 * time.Millisecond
-
 // Config is what the claim needs.
 type Config struct {
 	// Paths of the actors that are asked.
@@ -260,7 +257,8 @@ func (h *holder) close(m *supervisor.Close) {
 // release gives the plane back. Without an answer it may be tried again; any other
 // refusal stands, and is told once.
 func (h *holder) release(ctx context.Context, held *claim.Held, m *supervisor.Close) error {
-	ctx, cancel := context.WithDeadline(ctx, m.Deadline.Add(-tellIn))
+	left := time.Until(m.Deadline) // a quarter of which is for saying that it was not enough
+	ctx, cancel := context.WithTimeout(ctx, left*3/4)
 	defer cancel()
 	err := held.Release(ctx)
 	switch {
