@@ -50,8 +50,9 @@ const (
 )
 
 // Writer is `auth-mint`: it writes what grants, exchanges and mints change, makes
-// the authority stream, and reads back what it wrote. The plane claim, the
-// operations and the instances are not its to write.
+// the authority stream, and reads back what it wrote; with its beat it proves the
+// leader before it refuses anything. The plane claim, the operations and the
+// instances are not its to write.
 func Writer(instance string) Role {
 	return Role{
 		name: "auth-mint", account: trust.CTRL, instance: instance,
@@ -66,6 +67,7 @@ func Writer(instance string) Role {
 			"{rows}.srcgate.*.*",
 			"{rows}.grant.*.*",
 			"{rows}.asked.{instance}",
+			"{rows}.beat.{instance}",
 		},
 	}
 }

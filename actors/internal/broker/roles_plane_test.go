@@ -208,3 +208,19 @@ func TestAnEndpointIsOneToken(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoeverRefusesCanProveTheLeader is about streams with replicas: there a refusal
+// rests on a beat.
+func TestWhoeverRefusesCanProveTheLeader(t *testing.T) {
+	space := natsdtest.NewSpace(t, "acme")
+	authorityStream(t, space)
+	d := dialer(t, space)
+	cfg := rowstream.Config{Space: "acme", Replicas: 3, Instance: instance}
+	for _, role := range []broker.Role{broker.Writer(instance), broker.Barrier(instance), broker.Issuer(instance),
+		broker.Registration(instance), broker.HostRegistration("svc_a", instance)} {
+		c := dial(t, d, role)
+		if err := rowstream.New(c.NATS(), cfg, rowstream.NewLanes(1)).Sync(t.Context()); err != nil {
+			t.Errorf("%s: %v", c.Label(), err)
+		}
+	}
+}
