@@ -176,6 +176,18 @@ func (s *stage) steal(n int) {
 	}
 }
 
+// pending waits until the consumer counts what was written: it learns of it a moment
+// after the writer does.
+func (s *stage) pending() {
+	s.Helper()
+	eventually(s, "the write is counted", func() error {
+		if s.admin.mustAPI("CONSUMER.INFO."+s.cfg.Name()+"."+lane0, nil)["num_pending"] == 0.0 {
+			return errors.New("nothing is pending")
+		}
+		return nil
+	})
+}
+
 // consumers are those the stream has.
 func (s *stage) consumers() []string {
 	s.Helper()
@@ -221,7 +233,7 @@ func TestAScanMeetsTrouble(t *testing.T) {
 			return map[string]func(){next: nth(1, func() { s.write("k.b", "second") })}
 		}, nil, "second"},
 		{"a row overwritten after it was read", func(s *stage) map[string]func() {
-			return map[string]func(){look: nth(2, func() { s.write("k.b", "second") })}
+			return map[string]func(){look: nth(2, func() { s.write("k.b", "second"); s.pending() })}
 		}, nil, "second"},
 		{"a consumer deleted before the pull", func(s *stage) map[string]func() {
 			return map[string]func(){next: s.remove}
@@ -236,10 +248,10 @@ func TestAScanMeetsTrouble(t *testing.T) {
 			return map[string]func(){next: nth(1, func() { s.steal(3) })}
 		}, messages.ScanIncomplete, ""},
 		{"the last message lost", func(s *stage) map[string]func() {
-			return map[string]func(){look: nth(2, func() { s.write("k.b", "second"); s.steal(1) })}
+			return map[string]func(){look: nth(2, func() { s.write("k.b", "second"); s.pending(); s.steal(1) })}
 		}, messages.ScanIncomplete, ""},
 		{"endless churn", func(s *stage) map[string]func() {
-			return map[string]func(){look: func() { s.write("k.b", "again") }}
+			return map[string]func(){look: func() { s.write("k.b", "again"); s.pending() }}
 		}, messages.ScanIncomplete, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
