@@ -59,6 +59,31 @@ func (a admin) config(cfg stream.Config) map[string]any {
 	return a.mustAPI("STREAM.INFO."+cfg.Name(), nil)["config"].(map[string]any)
 }
 
+// elsewhere makes the stream that some alterations copy from.
+func (a admin) elsewhere() {
+	a.Helper()
+	a.mustAPI("STREAM.CREATE.elsewhere", map[string]any{"name": "elsewhere", "subjects": []string{"elsewhere.>"}})
+}
+
+// copying waits until the server copies what it was told to, if anything: while it
+// tries to begin, something of it would outlive its own shutdown.
+func (a admin) copying(cfg stream.Config) {
+	a.Helper()
+	eventually(a, "the server copies", func() error {
+		info := a.mustAPI("STREAM.INFO."+cfg.Name(), nil)
+		from, _ := info["sources"].([]any)
+		if mirror, found := info["mirror"]; found {
+			from = append(from, mirror)
+		}
+		for _, f := range from {
+			if f.(map[string]any)["active"] == -1.0 {
+				return errors.New("it has not begun")
+			}
+		}
+		return nil
+	})
+}
+
 // alterations are changes of one field each; some drag another along because the
 // server asks for it.
 func alterations(cfg stream.Config) map[string]map[string]any {
@@ -110,7 +135,7 @@ func alterations(cfg stream.Config) map[string]map[string]any {
 func TestEachAlterationIsRefused(t *testing.T) {
 	conn := dial(t, startServer(t).ClientURL())
 	a := admin{t, conn}
-	a.mustAPI("STREAM.CREATE.elsewhere", map[string]any{"name": "elsewhere", "subjects": []string{"elsewhere.>"}})
+	a.elsewhere()
 	good := config("good", 1)
 	open(t, conn, good)
 	n := 0
@@ -140,12 +165,14 @@ func TestEachAlterationIsRefused(t *testing.T) {
 			if after := fmt.Sprint(a.config(cfg)); after != before {
 				t.Errorf("altered back:\n%s\n%s", before, after)
 			}
+			a.copying(cfg)
 		})
 	}
 }
 
 func TestAlterationIsNoticedLater(t *testing.T) {
 	conn := dial(t, startServer(t).ClientURL())
+	admin{t, conn}.elsewhere()
 	n := 0
 	for name := range alterations(config("x", 1)) {
 		n++
@@ -169,6 +196,7 @@ func TestAlterationIsNoticedLater(t *testing.T) {
 			if refused == nil && !errors.Is(err, messages.StreamDrifted) {
 				t.Errorf("proved: %v", err)
 			}
+			a.copying(cfg)
 		})
 	}
 }
