@@ -99,7 +99,7 @@ func TestBrokerRestart(t *testing.T) {
 	w.RestartBroker()
 	began := time.Now()
 	w.AwaitState(messages.SpaceReady)
-	if nc, err := connectAgain(alice, began); err != nil {
+	if nc, err := alice.DialBy(began.Add(healsWithin)); err != nil {
 		t.Errorf("connects fail %s after the broker's return: %v", time.Since(began), err)
 	} else {
 		nc.Close()

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/test/world"
 )
@@ -38,7 +36,7 @@ func TestKillEveryActor(t *testing.T) {
 				}
 				began := time.Now()
 				w.AwaitLife(a.Path, killed.Generation+1)
-				if nc, err := connectAgain(alice, began); err != nil {
+				if nc, err := alice.DialBy(began.Add(healsWithin)); err != nil {
 					t.Errorf("connects fail %s after the death: %v", time.Since(began), err)
 				} else {
 					nc.Close()
@@ -53,16 +51,6 @@ func TestKillEveryActor(t *testing.T) {
 			})
 		}
 	}
-}
-
-// connectAgain connects as the person, as often as the time allows.
-func connectAgain(p world.Person, began time.Time) (nc *nats.Conn, err error) {
-	for ok := true; ok; ok = time.Since(began) < healsWithin {
-		if nc, err = p.Dial(nats.Timeout(500 * time.Millisecond)); err == nil {
-			return nc, nil
-		}
-	}
-	return nil, err
 }
 
 // hasConnection reports whether an actor holds a connection while it is idle.

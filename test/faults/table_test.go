@@ -49,11 +49,13 @@ func TestIdle(t *testing.T) {
 	for _, r := range rowsOf(faults.Idle) {
 		t.Run(name(r), func(t *testing.T) {
 			killed(t, w, r, func() bool {
-				nc, err := alice.Dial()
-				if err == nil {
-					nc.Close()
+				nc, err := alice.DialBy(time.Now().Add(faults.Within))
+				if err != nil {
+					t.Log(err)
+					return false
 				}
-				return err == nil
+				nc.Close()
+				return true
 			})
 		})
 	}

@@ -131,6 +131,17 @@ func (p Person) Dial(more ...nats.Option) (*nats.Conn, error) {
 	return p.DialPlainly(append([]nats.Option{nats.Timeout(5 * time.Second)}, more...)...)
 }
 
+// DialBy connects as the person, trying again with little patience until the
+// deadline: a try that met a responder as it died is never answered.
+func (p Person) DialBy(deadline time.Time) (nc *nats.Conn, err error) {
+	for again := true; again; again = time.Now().Before(deadline) {
+		if nc, err = p.Dial(nats.Timeout(500 * time.Millisecond)); err == nil {
+			return nc, nil
+		}
+	}
+	return nil, err
+}
+
 // DialPlainly connects as the person with what a client needs and the library's
 // defaults otherwise.
 func (p Person) DialPlainly(more ...nats.Option) (*nats.Conn, error) {
