@@ -21,6 +21,10 @@ import (
 // is tried again all the same: an operator may have mended it.
 const askAgain = 5 * time.Second
 
+// guardEvery is how often the claim is looked at without a nudge, which may be lost
+// with the connection that would have heard it.
+const guardEvery = 5 * time.Second
+
 // Config is what the claim needs.
 type Config struct {
 	// Paths of the actors that are asked.
@@ -181,6 +185,8 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 	}
 	h.life.Log().Info("holds the plane", "generation", held.Claim().Generation)
 	h.kick(ctx, held.Former())
+	look := time.NewTicker(guardEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -189,8 +195,9 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 			h.life.Fence(held.Reason())
 			return
 		case <-h.nudge:
-			_ = held.Guard(ctx) // a guard without an answer fences nothing
+		case <-look.C:
 		}
+		_ = held.Guard(ctx) // it fences if the claim has moved; without an answer it does nothing
 	}
 }
 

@@ -37,10 +37,7 @@ type Config struct {
 
 // Once remembers the registration of a process, over all lives of its registrar.
 // The zero value is ready; only one life uses it at a time.
-type Once struct {
-	done  bool
-	Epoch uint64
-}
+type Once struct{ done bool }
 
 // Spec describes the registrar as a child.
 func Spec(config Config) supervisor.Spec {
@@ -70,33 +67,32 @@ func (r *registrar) Receive(ctx actor.Context) {
 
 func (r *registrar) open(ctx context.Context) {
 	if !r.config.Registered.done {
-		registered, err := r.register(ctx)
-		if err != nil {
+		if err := r.register(ctx); err != nil {
 			if broker.IsAway(err) {
 				err = supervisor.Outage(err)
 			}
 			r.life.Fail(err)
 			return
 		}
-		*r.config.Registered = Once{done: true, Epoch: registered.Instance.Epoch}
+		r.config.Registered.done = true
 	}
 	r.life.Opened()
 }
 
 // register opens the connection, registers, and closes it in every outcome.
-func (r *registrar) register(ctx context.Context) (answer messages.InstanceRegistered, err error) {
+func (r *registrar) register(ctx context.Context) (err error) {
 	instance := r.config.Stream.Instance
 	conn, err := r.config.Dialer.Dial(ctx, broker.Registration(instance), func(c *broker.Conn) error { return r.life.Hold(c) })
 	if err != nil {
-		return answer, err
+		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	store := ledger.NewStore(stream.New(conn.NATS(), r.config.Stream, r.config.Lanes), ledger.DefaultPatience())
-	answer, err = ledger.NewRegistrar(store, nil, nil).Register(ctx, messages.RegisterInstance{
+	_, err = ledger.NewRegistrar(store, nil, nil).Register(ctx, messages.RegisterInstance{
 		Endpoint: Endpoint, Instance: instance, Principal: messages.Principal{Owner: names.LocalOwner, Actor: Endpoint},
 	})
 	if err != nil {
-		return answer, fmt.Errorf("register %s.%s: %w", Endpoint, instance, err)
+		return fmt.Errorf("register %s.%s: %w", Endpoint, instance, err)
 	}
-	return answer, nil
+	return nil
 }
