@@ -78,8 +78,16 @@ func (h *Handle) responderNames() []string {
 func (h *Handle) presenceConfig() presence.Config {
 	return presence.Config{
 		Dialer: h.parts.dialer, Space: h.config.Space, Instance: h.parts.instance,
-		Connections: h.kickable, Evictor: plane.Evictor,
+		Connections: h.kickable, Evictor: plane.Evictor, Responders: h.responderPaths(),
 	}
+}
+
+func (h *Handle) responderPaths() []string {
+	paths := h.responderNames()
+	for i, name := range paths {
+		paths[i] = respondersPath + "/" + name
+	}
+	return paths
 }
 
 // kickable lists the connections that others shall drop when this process stands

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/test/world"
 )
@@ -93,4 +95,40 @@ func TestTwoProcessesOneSpace(t *testing.T) {
 		t.Errorf("after %+v came %+v", held, taken)
 	}
 	alice.Connect()
+}
+
+// TestClaimMoved has the record of the plane overwritten by somebody who can: the
+// plane is fenced at once, says what is wrong and what to do, and connects go on; when
+// the record is restored the plane is taken again.
+func TestClaimMoved(t *testing.T) {
+	w := world.Open(t)
+	held := awaitPlane(w)
+	alice := w.Person("alice", "laptop", "demo.>")
+	js, err := jetstream.New(owner(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stream, row = "KV_cotal_authority_main", "$KV.cotal_authority_main.plane"
+	ours, err := js.Stream(w.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := ours.GetLastMsgForSubject(w.Context(), row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(w.Context(), row, []byte("junk")); err != nil {
+		t.Fatal(err)
+	}
+	w.Poll("the plane to be refused", func() bool {
+		s := w.Space.Status().Plane
+		return s.State == messages.PlaneStandby && !s.HeldByUs && s.WaitingFor != "" && s.Next != ""
+	})
+	alice.Connect()
+	if _, err := js.Publish(w.Context(), row, before.Data); err != nil {
+		t.Fatal(err)
+	}
+	if again := awaitPlane(w); again.Generation != held.Generation+1 {
+		t.Errorf("after %+v came %+v", held, again)
+	}
 }
