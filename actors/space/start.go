@@ -66,7 +66,7 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 		return nil, err
 	}
 	h.tree.Store(tree)
-	if err := state.writeJSON(serviceFile, h.Service()); err != nil {
+	if err := state.writeJSON(ServiceFile, h.Service()); err != nil {
 		err = errors.Join(err, h.abandon(tree))
 		return nil, err
 	}
@@ -106,12 +106,15 @@ func (h *Handle) finish(system *actor.ActorSystem, tree *supervisor.Tree) {
 // Service says how a running space is reached. It stands in service.json of the
 // state directory while the space runs; nothing in it is secret.
 type Service struct {
-	Space          string `json:"space"`
-	NATSURL        string `json:"nats_url"`
-	URL            string `json:"url"`
+	Space   string `json:"space"`
+	NATSURL string `json:"nats_url"`
+	// URL is the loopback face.
+	URL string `json:"url"`
+	// PublicURL is the other face; empty while it is shut.
 	PublicURL      string `json:"public_url"`
 	CapabilityFile string `json:"capability_file"`
 	SentinelCreds  string `json:"sentinel_creds"`
+	// ProviderIssuer is empty where only machines log in.
 	ProviderIssuer string `json:"idp_issuer"`
 	StateDir       string `json:"state_dir"`
 	PID            int    `json:"pid"`

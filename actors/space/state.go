@@ -21,11 +21,14 @@ const (
 	capabilityFile   = "capability"
 	installationFile = "installation.json"
 	recordsFile      = "records-installation.json"
-	serviceFile      = "service.json"
 )
 
 // written are the files that are replaced whole, by way of another one.
-var written = []string{instanceFile, capabilityFile, installationFile, recordsFile, serviceFile}
+var written = []string{instanceFile, capabilityFile, installationFile, recordsFile, ServiceFile}
+
+// ServiceFile is the name of the file in the state directory that holds a Service as
+// JSON while the space runs.
+const ServiceFile = "service.json"
 
 // stateDir is the directory that belongs to this process alone: it is locked for
 // as long as the space lives, and the kernel lets go of it when the process dies.
@@ -91,7 +94,7 @@ func isLeftover(name string) bool {
 // release removes what only a running service leaves there, and gives the
 // directory back.
 func (d *stateDir) release() error {
-	return errors.Join(d.forget(serviceFile, capabilityFile), d.lock.Close())
+	return errors.Join(d.forget(ServiceFile, capabilityFile), d.lock.Close())
 }
 
 func (d *stateDir) file(name string) string { return filepath.Join(d.path, name) }

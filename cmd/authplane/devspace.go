@@ -139,7 +139,7 @@ func around(broker *devbroker.Server, provider *devidp.Server) supervisor.Spec {
 }
 
 // Record is what is told about the service.
-func (d *devService) Record() service.Record { return service.Record(d.Service()) }
+func (d *devService) Record() service.Record { return d.Service() }
 
 // Close closes the space and, once nothing of that is left, what it stood on.
 func (d *devService) Close(ctx context.Context) error {

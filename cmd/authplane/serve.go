@@ -96,7 +96,7 @@ func startSpace(ctx context.Context, config space.Config) (*served, error) {
 }
 
 // Record is what is told about the space.
-func (s *served) Record() service.Record { return service.Record(s.Service()) }
+func (s *served) Record() service.Record { return s.Service() }
 
 // Close closes the space and then, if nothing is left of it, its actor system.
 func (s *served) Close(ctx context.Context) error {

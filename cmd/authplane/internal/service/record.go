@@ -9,30 +9,17 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 )
 
 // RecordFile is the name of the record inside a state directory.
-const RecordFile = "service.json"
+const RecordFile = space.ServiceFile
 
 // Record is what a service that is ready says of itself: on the first line of its
 // output, and in its state directory for commands to find it by, from where it is
-// gone once the service has closed. It holds no secret, only the path of the file
-// that does.
-type Record struct {
-	Space   string `json:"space"`
-	NATSURL string `json:"nats_url"`
-	// URL is the loopback face.
-	URL string `json:"url"`
-	// PublicURL is the other face; empty while it is shut.
-	PublicURL      string `json:"public_url"`
-	CapabilityFile string `json:"capability_file"`
-	SentinelCreds  string `json:"sentinel_creds"`
-	// ProviderIssuer is empty where only machines log in.
-	ProviderIssuer string `json:"idp_issuer"`
-	StateDir       string `json:"state_dir"`
-	PID            int    `json:"pid"`
-}
+// gone once the service has closed.
+type Record = space.Service
 
 // Find returns the record of the service that runs from one of the directories,
 // trying them in order. A record whose process is gone is passed over; where no
