@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrUnsubscribed is what Next returns after Close.
+// ErrUnsubscribed is what Next returns when nothing more will come.
 var ErrUnsubscribed = errors.New("subscription closed")
 
 // A Subscription receives the events of a tree from the moment it was made. Who
@@ -27,7 +27,8 @@ type Subscription struct {
 }
 
 // Next waits for the next event. It fails when ctx ends, or with ErrUnsubscribed
-// once the subscription is closed and everything kept has been read.
+// once everything kept has been read of a subscription that is closed, or whose tree
+// has closed with everything it ever held.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := s.take(); ok {
@@ -38,15 +39,14 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.done:
-			if e, ok := s.take(); ok {
-				return e, nil
-			}
-			return nil, ErrUnsubscribed
+			return s.last()
+		case <-s.hub.over:
+			return s.last()
 		}
 	}
 }
 
-// All yields events until ctx ends or the subscription is closed.
+// All yields events until ctx ends or Next would fail.
 func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
@@ -56,6 +56,14 @@ func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 			}
 		}
 	}
+}
+
+// last is what was kept when nothing more can come.
+func (s *Subscription) last() (Event, error) {
+	if e, ok := s.take(); ok {
+		return e, nil
+	}
+	return nil, ErrUnsubscribed
 }
 
 // Close ends the subscription.
@@ -100,6 +108,8 @@ func (s *Subscription) put(e Event) {
 
 // hub hands events to the subscriptions.
 type hub struct {
+	over <-chan struct{} // closed when the last event of the tree was handed out
+
 	mu   sync.RWMutex
 	subs map[*Subscription]struct{}
 }

@@ -68,6 +68,7 @@ func newTree(system *actor.ActorSystem, root Spec, opts []Option) *Tree {
 		o(&t.set)
 	}
 	t.custody = newCustody(t.set.clock, t.resourceEvent)
+	t.hub.over = t.custody.Complete() // the end of a resource is told before it counts
 	t.asks = &asks{id: t.prefix + "/ask$"}
 	pid, _ := system.ProcessRegistry.Add(t.asks, t.asks.id)
 	t.asks.addr = pid.Address
