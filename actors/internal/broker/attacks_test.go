@@ -297,6 +297,9 @@ func TestNobodySeesConnectionsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := server.Flush(); err != nil {
+			t.Fatal(err)
+		}
 		if err := nc.PublishRequest("demo.x", question, nil); err != nil {
 			t.Fatal(err)
 		}
