@@ -16,6 +16,7 @@ type leaf struct {
 	drained bool   // the current life answered Drain
 	unsaid  error  // how the last life ended, when that is a failure nobody was told of
 	said    uint64 // generation whose end has been dealt with
+	owing   bool   // a life began, and none has been closed for good since
 	called  string // label of the last life
 }
 
@@ -44,14 +45,11 @@ func (lf *leaf) open(ctx context.Context) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, context.Cause(ctx)
 	}
-	generation := lf.seat.begin()
-	l := lf.newLife(generation)
-	lf.mu.Lock()
-	lf.now, lf.drained, lf.unsaid = l, false, nil
-	lf.mu.Unlock()
+	l := lf.begin()
+	generation := l.generation
 	began := t.set.clock.Now()
 	t.emit(Opening{t.origin(lf.seat.path, generation)})
-	l.run()
+	l.run(&Open{})
 
 	timer := t.set.clock.NewTimer(lf.seat.spec.openWithin())
 	defer timer.Stop()
@@ -78,6 +76,37 @@ func (lf *leaf) open(ctx context.Context) (uint64, error) {
 	lf.limitedGone(l)
 	lf.seat.fault(StateClosed, cause)
 	return generation, cause
+}
+
+// begin makes the next life.
+func (lf *leaf) begin() *Life {
+	l := lf.newLife(lf.seat.begin())
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	lf.now, lf.drained, lf.unsaid, lf.owing = l, false, nil, lf.seat.spec.Owes
+	return l
+}
+
+// closable is the life that a close is for: the one there is, or one made for it when
+// the leaf owes. Nil when there is nothing to close.
+func (lf *leaf) closable(why Why) *Life {
+	lf.mu.Lock()
+	l, owing := lf.now, lf.owing
+	lf.mu.Unlock()
+	if l == nil && owing && (why == Shutdown || why == Removing) {
+		l = lf.begin()
+		l.run()
+	}
+	return l
+}
+
+// settled notes that l answered a close after which nothing is owed.
+func (lf *leaf) settled(why Why, l *Life) {
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	if l.orderly && (why == Shutdown || why == Removing) {
+		lf.owing = false
+	}
 }
 
 // limitedGone waits for what is left of a life that is over, but not for ever.
@@ -141,7 +170,7 @@ func (lf *leaf) hasDrained() bool {
 }
 
 func (lf *leaf) close(ctx context.Context, why Why, cause error) (bool, error) {
-	l := lf.life()
+	l := lf.closable(why)
 	if l == nil {
 		return true, lf.take()
 	}
@@ -161,6 +190,7 @@ func (lf *leaf) close(ctx context.Context, why Why, cause error) (bool, error) {
 	}
 	select {
 	case <-l.gone:
+		lf.settled(why, l)
 		return true, lf.take()
 	case <-timer.C():
 	case <-ctx.Done():

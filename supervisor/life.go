@@ -82,8 +82,8 @@ func (lf *leaf) newLife(generation uint64) *Life {
 	return l
 }
 
-// run spawns the actor and sends it Open.
-func (l *Life) run() {
+// run spawns the actor and sends it what a life begins with.
+func (l *Life) run(first ...any) {
 	l.addr.set(l, l.addr.unavailable)
 	props := actor.PropsFromProducer(func() actor.Actor { return &shell{life: l} },
 		actor.WithMailbox(func() actor.Mailbox { return l.mailbox }),
@@ -96,7 +96,9 @@ func (l *Life) run() {
 	} else {
 		l.pid.Store(pid)
 	}
-	l.tell(&Open{})
+	for _, msg := range first {
+		l.tell(msg)
+	}
 	go l.keep() // ends with the life, which the leaf waits for
 }
 

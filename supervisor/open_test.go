@@ -324,11 +324,11 @@ func TestSpecIsValidatedWhole(t *testing.T) {
 			{Name: "both", New: newer, Group: &Group{}},
 			{Name: "twice", New: newer}, {Name: "twice", New: newer},
 			{Name: "root", New: newer},
-			{Name: "g", Group: &Group{Children: []Spec{{Name: "f", New: newer, Restart: Fence}}}},
+			{Name: "g", Owes: true, Group: &Group{Children: []Spec{{Name: "f", New: newer, Restart: Fence}}}},
 		},
 		Stages: []Stage{
 			{Name: "1", Drain: []string{"who"}, Close: []string{"none", "none", "nobody"}},
-			{Name: "2", Drain: []string{"none", "g", "g"}},
+			{Name: "2", Drain: []string{"none", "g", "g"}, Needs: []string{"spirit", "none"}},
 		},
 		Fence: FencePlan{Ends: []string{"g"}, Reopens: []string{"ghost"}},
 	}})
@@ -340,6 +340,7 @@ func TestSpecIsValidatedWhole(t *testing.T) {
 		"bears the name of the root", "f fences, but", `drains "who", which is no child`, `closes "none" again`,
 		`closes "nobody", which is no child`, `drains "none", which is closed by then`, `drains "g" again`,
 		`no stage closes "g"`, `ends "g", which is no dynamic group`, `reopens "ghost"`,
+		`needs "spirit", which is no child`, `needs "none", which is closed by then`, "only a leaf can owe",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in\n%v", want, err)

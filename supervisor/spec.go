@@ -47,6 +47,12 @@ type Spec struct {
 	// Restart says what the death of this child causes.
 	Restart Policy
 
+	// Owes says that the leaf answers for something that outlives its lives, such as a
+	// lock it took: when the tree closes, or it is removed, and it has no life, it gets
+	// one to close in. That life gets no Open; it may refuse and be asked again like
+	// any other. A leaf that never began owes nothing.
+	Owes bool
+
 	// Mailbox is the number of messages from others that may wait; one more is
 	// answered ErrOverloaded. Zero means DefaultMailbox. What a life tells itself
 	// is not counted.
@@ -85,6 +91,11 @@ type Stage struct {
 
 	// Close names the children that get a Close.
 	Close []string
+
+	// Needs names children of later stages that the members ask while they close. One
+	// that is down is opened again for as long as the stage takes. That it cannot be is
+	// for the members to say, if they needed it.
+	Needs []string
 
 	// Halts stops the cascade when something of this stage neither closed nor
 	// drained. What comes after stays open, and Close may be called again.

@@ -46,6 +46,9 @@ func (v *validator) spec(s Spec, path string) {
 	if s.OpenWithin < 0 || s.CloseWithin < 0 || s.Mailbox < 0 {
 		v.add(path, "a limit is negative")
 	}
+	if s.Owes && s.New == nil {
+		v.add(path, "only a leaf can owe")
+	}
 	if s.Group != nil {
 		v.group(s.Group, path)
 	}
@@ -83,6 +86,13 @@ func (v *validator) stages(g *Group, path string, names map[string]*Spec) {
 	}
 	var drained, closed []string
 	for _, s := range g.Stages {
+		for _, name := range s.Needs {
+			if names[name] == nil {
+				v.add(path, "stage %q needs %q, which is no child", s.Name, name)
+			} else if slices.Contains(closed, name) || slices.Contains(s.Close, name) {
+				v.add(path, "stage %q needs %q, which is closed by then", s.Name, name)
+			}
+		}
 		for _, name := range s.Drain {
 			switch {
 			case names[name] == nil:
