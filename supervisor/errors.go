@@ -53,8 +53,8 @@ func (e *kindOf) Error() string { return e.text }
 func (e *kindOf) Unwrap() error { return e.parent }
 
 // Outage marks a death that is nobody's fault, such as a server that is away. It
-// does not count against the restart budget and is retried for ever with backoff,
-// also while the tree opens. Outage(nil) is nil.
+// does not count against the restart budget, is retried for ever with backoff, also
+// while the tree opens, and is no failure of a close that meets it. Outage(nil) is nil.
 func Outage(err error) error {
 	if err == nil {
 		return nil

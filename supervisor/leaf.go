@@ -277,7 +277,7 @@ func (lf *leaf) lifeGone(l *Life) {
 	if label != "" {
 		lf.called = label
 	}
-	if lf.said == l.generation {
+	if lf.said == l.generation || isOutage(failure) { // an outage is nobody's failure
 		unsaid = nil
 	}
 	lf.now, lf.unsaid = nil, unsaid // from here on the next life may begin

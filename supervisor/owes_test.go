@@ -119,3 +119,20 @@ func TestWhatIsClosedOwesNothing(t *testing.T) {
 	}
 	j.want(t, "open helper", "open lease", "close lease", "close helper")
 }
+
+// Who dies of an outage while the rest closes has not failed to close.
+func TestAnOutageIsNoFailureOfAClose(t *testing.T) {
+	for _, cause := range []error{errBoom, Outage(errBoom)} {
+		victim := &probe{}
+		first := &probe{close: func(l *Life, _ *Close) {
+			dead := victim.current()
+			dead.Fail(cause)
+			l.Go("watch", func(context.Context) { <-dead.Context().Done(); l.ClosedWith(nil) })
+		}}
+		tree := start(t, staged([]Stage{{Name: "1", Close: []string{"first"}}, {Name: "2", Close: []string{"victim"}}},
+			first.spec("first"), victim.spec("victim")))
+		if err := tree.Close(within(t)); errors.Is(err, errBoom) == IsOutage(cause) {
+			t.Errorf("%v: the close says %v", cause, err)
+		}
+	}
+}

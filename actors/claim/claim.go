@@ -41,10 +41,11 @@ type Config struct {
 	ServersLost []string
 }
 
-// Spec describes the claim as a child. Its death fences the plane.
+// Spec describes the claim as a child. Its death fences the plane; what it claimed it
+// gives back at the end, however it stands then.
 func Spec(config Config) supervisor.Spec {
 	return supervisor.Spec{
-		Name: "claim", Restart: supervisor.Fence, OpenWithin: 15 * time.Second,
+		Name: "claim", Restart: supervisor.Fence, Owes: true, OpenWithin: 15 * time.Second,
 		New: func(life *supervisor.Life) actor.Actor { return newHolder(life, config) },
 	}
 }
@@ -141,12 +142,17 @@ func (h *holder) terms(ctx context.Context) (claim.Config, error) {
 		return claim.Config{}, err
 	}
 	return claim.Config{
-		Store:  ledger.NewStore(barrier.Over(h.life.Ref(h.config.Barrier)), ledger.DefaultPatience()),
+		Store:  h.store(),
 		Oracle: oracle{h.life.Ref(h.config.Observer), h.config.ServersLost},
 		Run:    h.config.Run, Ledger: first, Records: second,
 		Host:        hostOf(h.config.Instance, h.config.Machine),
 		ServersLost: h.config.ServersLost,
 	}, nil
+}
+
+// store is the authority stream as the barrier reaches it.
+func (h *holder) store() *ledger.Store {
+	return ledger.NewStore(barrier.Over(h.life.Ref(h.config.Barrier)), ledger.DefaultPatience())
 }
 
 // acquire claims at once or not at all for who may not stand by, and otherwise for
@@ -235,6 +241,7 @@ func (h *holder) enumerate(to *actor.PID, m Enumerate) {
 }
 
 // close gives the plane back, unless it is only fenced: the next life takes it again.
+// A life that was never opened closes for those before it.
 func (h *holder) close(m *supervisor.Close) {
 	if h.stop != nil {
 		h.stop()
@@ -245,29 +252,31 @@ func (h *holder) close(m *supervisor.Close) {
 			<-h.ended
 		}
 		held := h.held.Load()
-		switch {
-		case m.Why == supervisor.Fencing:
-			h.config.View.fenced(m.Cause)
-			if held != nil {
-				held.Fence(m.Cause)
-			}
-			h.life.ClosedWith(nil)
-		case held == nil:
-			h.config.View.closed()
-			h.life.ClosedWith(nil)
-		default:
+		if m.Why != supervisor.Fencing {
 			h.life.ClosedWith(h.release(ctx, held, m))
+			return
 		}
+		h.config.View.fenced(m.Cause)
+		if held != nil {
+			held.Fence(m.Cause)
+		}
+		h.life.ClosedWith(nil)
 	})
 }
 
-// release gives the plane back. Without an answer it may be tried again; any other
-// refusal stands, and is told once.
+// release gives the plane back: what this life holds, or else what an earlier one
+// left behind. Without an answer it may be tried again; any other refusal stands, and
+// is told once.
 func (h *holder) release(ctx context.Context, held *claim.Held, m *supervisor.Close) error {
 	left := time.Until(m.Deadline) // a quarter of which is for saying that it was not enough
 	ctx, cancel := context.WithTimeout(ctx, left*3/4)
 	defer cancel()
-	err := held.Release(ctx)
+	var err error
+	if held != nil {
+		err = held.Release(ctx)
+	} else {
+		err = h.config.Run.Release(ctx, h.store())
+	}
 	switch {
 	case err == nil:
 		h.config.View.closed()

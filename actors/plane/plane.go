@@ -85,7 +85,7 @@ func Spec(c Config) supervisor.Spec {
 		Fence: supervisor.FencePlan{Reopens: []string{scanner.Ledger, scanner.Records, "claim"}},
 		Stages: []supervisor.Stage{
 			{Name: "readers", Close: []string{"reader", scanner.Records, scanner.Ledger}, Halts: true},
-			{Name: "claim", Close: []string{"claim"}, Halts: true},
+			{Name: "claim", Close: []string{"claim"}, Needs: []string{"barrier"}, Halts: true},
 			{Name: "clients", Close: []string{"barrier", "issuer", "writer", "observer", "evictor", "registrar"}},
 		},
 	}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
@@ -38,30 +37,6 @@ type Config struct {
 	NewID func() string
 }
 
-// Run remembers which claims this process wrote, or may have written, since it
-// started. It lives as long as the process, over all lives of its actors: what this
-// process claimed it may take back without asking anybody. It is safe for
-// concurrent use; the zero value is ready.
-type Run struct {
-	mu     sync.Mutex
-	claims map[string]bool
-}
-
-func (r *Run) add(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.claims == nil {
-		r.claims = map[string]bool{}
-	}
-	r.claims[id] = true
-}
-
-func (r *Run) wrote(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.claims[id]
-}
-
 // Acquire makes the plane this process's, or says why not:
 //
 //   - no row, or one that was released: it is ours at once.
@@ -80,7 +55,6 @@ func Acquire(ctx context.Context, config Config) (*Held, error) {
 		config.NewID = names.NewUID
 	}
 	a := &acquisition{Config: config, id: config.NewID()}
-	config.Run.add(a.id)
 	for range attempts {
 		held, err := a.attempt(ctx)
 		if !errors.Is(err, ledger.ErrLost) {
@@ -100,6 +74,9 @@ type acquisition struct {
 // else wrote in between.
 func (a *acquisition) attempt(ctx context.Context) (*Held, error) {
 	former, row, found, err := read(ctx, a.Store)
+	if err == nil {
+		a.Run.met(former, row.Revision)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -122,6 +99,7 @@ func (a *acquisition) write(ctx context.Context, former messages.Claim, over led
 	if err != nil {
 		return nil, err
 	}
+	a.Run.writes(a.id, over.Revision)
 	revision, err := a.Store.Apply(ctx, ledger.Batch{
 		Writes:  []ledger.Write{ledger.Replace(over, value)},
 		Witness: ledger.PlaneKey, // it holds the claim's random id

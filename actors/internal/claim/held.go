@@ -14,6 +14,7 @@ import (
 // use.
 type Held struct {
 	store    *ledger.Store
+	run      *Run
 	newID    func() string
 	claim    messages.Claim
 	revision uint64
@@ -32,7 +33,7 @@ type Held struct {
 }
 
 func newHeld(config Config, won messages.Claim, revision uint64, former messages.Claim) *Held {
-	h := &Held{store: config.Store, newID: config.NewID, claim: won, revision: revision, former: former,
+	h := &Held{store: config.Store, run: config.Run, newID: config.NewID, claim: won, revision: revision, former: former,
 		fenced: make(chan struct{}), releasing: make(chan struct{}, 1)}
 	h.lane = &Lane{held: h, turn: make(chan struct{}, 1)} // one batch at a time
 	return h

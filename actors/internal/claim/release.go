@@ -57,6 +57,9 @@ func (h *Held) releaseOnce(ctx context.Context) error {
 		return err
 	}
 	found, row, _, err := read(ctx, h.store)
+	if err == nil {
+		h.run.met(found, row.Revision)
+	}
 	if errors.Is(err, messages.ClaimCorrupt) {
 		return messages.ClaimLost.From(err)
 	}
@@ -70,10 +73,5 @@ func (h *Held) releaseOnce(ctx context.Context) error {
 	default:
 		return messages.ClaimLost
 	}
-	value, err := ledger.EncodeClaim(h.given())
-	if err != nil {
-		return err
-	}
-	_, err = h.store.Apply(ctx, ledger.Batch{Writes: []ledger.Write{ledger.Replace(row, value)}, Witness: ledger.PlaneKey})
-	return err
+	return h.run.free(ctx, h.store, found, row)
 }
