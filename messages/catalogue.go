@@ -224,6 +224,37 @@ var (
 	InstanceHeld = Error{Code: Unavailable, Reason: "instance.held", Message: "a former process of this instance is not gone yet, retry shortly",
 		Operator: "its credentials are revoked, and a connection of it could not be proved gone", Next: "authplane connections", Retryable: true}
 
+	// Operations: takeovers and retirements.
+
+	// OperationNotFound is the id of an operation that was never begun.
+	OperationNotFound = Error{Code: NotFound, Reason: "operation.not-found", Message: "no such operation", Next: "authplane operations"}
+	// OperationConflict is an operation asked for under the id of another one.
+	OperationConflict = Error{Code: Conflict, Reason: "operation.conflict", Message: "the id names another operation",
+		Operator: "the same id resumes the same operation and no other; nothing was changed", Next: "authplane operations"}
+	// OperationPending is an operation that is begun, or asked for, and not done yet.
+	OperationPending = Error{Code: Unavailable, Reason: "operation.pending", Message: "it is denied already and will be ended, look again",
+		Operator: "nothing is issued any more; what it waits for is shown with it", Next: "authplane operations", Retryable: true}
+	// EvictionUnproved is somebody of whom it cannot be said that he is gone.
+	EvictionUnproved = Error{Code: Unavailable, Reason: "eviction.unproved", Message: "it is not proved yet that nobody is connected, retry shortly",
+		Operator: "a server did not list all its connections, or one is still there; a server that is gone for good must be forgotten",
+		Next:     "authplane roster forget <name>", Retryable: true}
+	// DrainUnproved is accepted work that is not ended yet.
+	DrainUnproved = Error{Code: Unavailable, Reason: "drain.unproved", Message: "accepted work has not ended yet, retry shortly",
+		Operator: "the services that accepted it are named", Next: "authplane operations", Retryable: true}
+	// HandleNotFound is a signed handle that nothing was ever derived from.
+	HandleNotFound = Error{Code: NotFound, Reason: "handle.not-found", Message: "no such handle", Next: "authplane operations"}
+	// HandleFrozen is a handle from which nothing may be derived any more.
+	HandleFrozen = Error{Code: PermissionDenied, Reason: "handle.frozen", Message: "the handle was revoked",
+		Operator: "it and everything derived from it has ended", Next: "authplane operations"}
+	// SessionUsed is a session that somebody has redeemed already.
+	SessionUsed = Error{Code: Conflict, Reason: "session.used", Message: "the session was redeemed already",
+		Operator: "a session is good for one redemption", Next: "authplane operations"}
+	// ServerUnknown is a server that the roster does not have.
+	ServerUnknown = Error{Code: NotFound, Reason: "roster.unknown", Message: "no such server in the roster", Next: "authplane roster"}
+	// ServerAnswers is a server that is to be forgotten and lives.
+	ServerAnswers = Error{Code: FailedPrecondition, Reason: "roster.answers", Message: "the server answers",
+		Operator: "only a server that is gone for good is forgotten", Next: "authplane roster"}
+
 	// A connect request that did not prove to come from a server of ours.
 
 	// RequestUnsealed is a connect request without a seal, or one that cannot be opened.
