@@ -29,6 +29,8 @@ const guardEvery = 5 * time.Second
 type Config struct {
 	// Paths of the actors that are asked.
 	Barrier, LedgerScanner, RecordsScanner, Observer, Evictor string
+	// Desk is told when the plane is held; empty tells nobody.
+	Desk string
 	// Instance and Machine say to operators who holds the plane.
 	Instance, Machine string
 	// Run remembers what this process claimed, over all lives of its actors.
@@ -58,6 +60,19 @@ type Enumerate struct {
 	Ask     ledger.Scan
 }
 
+// WriteStep asks for a step of a barrier, through the holder's one lane. Answered by
+// Written; refused as claim.Lane says.
+type WriteStep struct{ Step claim.Step }
+
+// Written answers WriteStep with the revision of the step's last row.
+type Written struct{ Revision uint64 }
+
+// ReadOwed asks what the plane has begun and not done. Answered by messages.Owed;
+// refused with ClaimFenced while this process does not hold the plane.
+type ReadOwed struct{}
+
+var errNotHeld = messages.ClaimFenced.Because("this process does not hold the plane")
+
 // holder is one life.
 type holder struct {
 	life   *supervisor.Life
@@ -75,7 +90,7 @@ func newHolder(life *supervisor.Life, config Config) *holder {
 	return &holder{life: life, config: config, nudge: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Receive answers Enumerate.
+// Receive answers Enumerate, WriteStep and ReadOwed.
 func (h *holder) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *supervisor.Open:
@@ -86,7 +101,19 @@ func (h *holder) Receive(ctx actor.Context) {
 		default:
 		}
 	case Enumerate:
-		h.enumerate(ctx.Sender(), m)
+		h.under(ctx.Sender(), "enumerate "+m.Ask.Filter, func(ctx context.Context, held *claim.Held) (any, error) {
+			rows, err := held.Enumerate(ctx, remote{h.life.Ref(m.Scanner), held.Claim().ID}, m.Ask)
+			return scanner.Rows{Rows: rows}, err
+		})
+	case WriteStep:
+		h.under(ctx.Sender(), "write a step", func(ctx context.Context, held *claim.Held) (any, error) {
+			revision, err := held.Lane().Write(ctx, m.Step)
+			return Written{revision}, err
+		})
+	case ReadOwed:
+		h.under(ctx.Sender(), "read what is owed", func(ctx context.Context, held *claim.Held) (any, error) {
+			return held.Lane().Owed(ctx)
+		})
 	case *supervisor.Drain:
 		h.life.Drained(nil)
 	case *supervisor.Close:
@@ -189,6 +216,9 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 	if h.config.NoStandby {
 		h.life.Opened()
 	}
+	if h.config.Desk != "" {
+		_ = supervisor.Tell(h.life.Ref(h.config.Desk), messages.PlaneHeld{ClaimID: held.Claim().ID}) // it also asks by itself
+	}
 	h.life.Log().Info("holds the plane", "generation", held.Claim().Generation)
 	h.kick(ctx, held.Former())
 	look := time.NewTicker(guardEvery)
@@ -222,21 +252,19 @@ func (h *holder) kick(ctx context.Context, former messages.Claim) {
 	}
 }
 
-// enumerate scans beside Receive, guarded before and after.
-func (h *holder) enumerate(to *actor.PID, m Enumerate) {
+// under does something that only the holder may, beside Receive.
+func (h *holder) under(to *actor.PID, name string, do func(context.Context, *claim.Held) (any, error)) {
 	held := h.held.Load()
 	if held == nil {
-		h.life.Reply(to, messages.ClaimFenced.Because("this process does not hold the plane"))
+		h.life.Reply(to, errNotHeld)
 		return
 	}
-	under := remote{h.life.Ref(m.Scanner), held.Claim().ID}
-	h.life.Go("enumerate "+m.Ask.Filter, func(ctx context.Context) {
-		rows, err := held.Enumerate(ctx, under, m.Ask)
+	h.life.Go(name, func(ctx context.Context) {
+		answer, err := do(ctx, held)
 		if err != nil {
-			h.life.Reply(to, err)
-			return
+			answer = err
 		}
-		h.life.Reply(to, scanner.Rows{Rows: rows})
+		h.life.Reply(to, answer)
 	})
 }
 

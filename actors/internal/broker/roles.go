@@ -67,6 +67,7 @@ func Writer(instance string) Role {
 			"{rows}.srcgate.*.*",
 			"{rows}.grant.*.*",
 			"{rows}.asked.{instance}",
+			"{rows}.roster",
 			"{rows}.beat.{instance}",
 		},
 	}

@@ -46,7 +46,7 @@ func Barrier(instance string) Role {
 }
 
 // Issuer is `remote-manager-issuer`: it issues to registered instances, and redeems
-// sessions.
+// sessions, of which one half is a principal's: its credential, and its head touched.
 func Issuer(instance string) Role {
 	return Role{
 		name: "remote-manager-issuer", account: trust.CTRL, instance: instance,
@@ -56,6 +56,8 @@ func Issuer(instance string) Role {
 			"{rows}.inst.*.*",
 			"{rows}.icred.*.*.*",
 			"{rows}.session.*",
+			"{rows}.head.*.*",
+			"{rows}.cred.*.*",
 			"{rows}.beat.{instance}",
 		},
 	}

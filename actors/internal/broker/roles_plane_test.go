@@ -59,9 +59,9 @@ func planeTable() []grants {
 		},
 		{
 			role: broker.Issuer(instance), label: "cotal:remote-manager-issuer:acme",
-			publishes: slices.Concat(read, []string{rows + "inst.e.i", rows + "icred.e.i.c", rows + "session.x", ownBeat}),
+			publishes: slices.Concat(read, []string{rows + "inst.e.i", rows + "icred.e.i.c", rows + "session.x", rows + "head.u_x.laptop", rows + "cred.x.c", ownBeat}),
 			neverPublishes: slices.Concat(makingConsumers(stream, "x"), altering(stream), []string{
-				rows + "plane", rows + "owed", rows + "head.u_x.laptop", rows + "cred.x.c", rows + "grant.u_x.laptop", rows + "op.x", rows + "beat." + another, recorded + "x",
+				rows + "plane", rows + "owed", rows + "uid.x", rows + "bysrc.k.h.x.c", rows + "grant.u_x.laptop", rows + "op.x", rows + "beat." + another, recorded + "x",
 			}),
 			never: []string{"cotal.acme.changed.>"},
 		},

@@ -38,11 +38,11 @@ func roleTable(m *trust.Material) []grants {
 			publishes: []string{
 				"$JS.API.STREAM.CREATE." + stream, "$JS.API.STREAM.INFO." + stream, "$JS.API.STREAM.MSG.GET." + stream,
 				rows + "head.u_x.laptop", rows + "uid.x", rows + "cred.x.c", rows + "bysrc.k.h.x.c", rows + "srcgate.k.h",
-				rows + "grant.u_x.laptop", rows + "asked." + instance, rows + "beat." + instance,
+				rows + "grant.u_x.laptop", rows + "asked." + instance, rows + "roster", rows + "beat." + instance,
 			},
 			neverPublishes: []string{
 				rows + "plane", rows + "owed", rows + "op.x", rows + "frontier.x", rows + "inst.e.i", rows + "icred.e.i.c", rows + "session.x",
-				rows + "roster", rows + "beat." + another, rows + "asked." + another, rows + "head.u_x", rows + "head.u_x.laptop.more",
+				rows + "roster.x", rows + "beat." + another, rows + "asked." + another, rows + "head.u_x", rows + "head.u_x.laptop.more",
 				"$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.PURGE." + stream,
 				"$JS.API.CONSUMER.CREATE." + stream, "$JS.API.CONSUMER.CREATE." + stream + ".c.x", "$JS.API.CONSUMER.DURABLE.CREATE." + stream + ".c",
 				"$JS.API.STREAM.CREATE.mine", "$JS.API.STREAM.CREATE.KV_cotal_records_acme", "$JS.API.DIRECT.GET." + stream, "$JS.API.INFO",
