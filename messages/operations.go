@@ -63,7 +63,7 @@ const (
 
 // Outcome is what an operation proved.
 type Outcome struct {
-	// Revoked counts the descendant credentials that were active.
+	// Revoked counts the descendant credentials, none of which is active any more.
 	Revoked int
 	// Evicted counts the connections that were dropped.
 	Evicted int
@@ -146,3 +146,27 @@ type PlaneHeld struct{ ClaimID string }
 // RetirementsAsked tells the plane's desk that a retirement may have been asked for.
 // It is a nudge, never evidence, and is not answered.
 type RetirementsAsked struct{}
+
+// AwaitOperation asks for an operation once it is over. Answered by
+// OperationProgress then, or with what is known of it at the deadline; refused with
+// OperationNotFound when there is none by then.
+type AwaitOperation struct {
+	ID       string
+	Deadline time.Time
+}
+
+// ReadRoster asks for the names of the servers that were ever met. Answered by
+// KnownServers.
+type ReadRoster struct{}
+
+// LearnServers asks the writer to add servers to those that were ever met. Answered
+// by KnownServers.
+type LearnServers struct{ Names []string }
+
+// ForgetServer asks the writer to take a server out of those that were ever met,
+// since it is gone for good: only then may it be missing from a proof. Answered by
+// KnownServers. Refused with ServerUnknown when it was never met.
+type ForgetServer struct{ Name string }
+
+// KnownServers are the names of the servers that were ever met, sorted.
+type KnownServers struct{ Names []string }
