@@ -21,8 +21,9 @@ type Config struct {
 	Stream stream.Config
 	// Lanes bounds the batches that this process has open.
 	Lanes *stream.Lanes
-	// Claim is the path of the actor that is nudged when the record of the plane moves.
-	Claim string
+	// Claim is the path of the actor that is nudged when the record of the plane moves,
+	// and Desk of the one that is when a retirement is asked for.
+	Claim, Desk string
 	// Authority and Records remember which lives of the two streams are ours.
 	Authority, Records Installation
 }
@@ -46,11 +47,12 @@ type barrier struct {
 	*client.Client
 	config Config
 	claim  supervisor.Ref
+	desk   supervisor.Ref
 	vigils client.Vigils
 }
 
 func newBarrier(life *supervisor.Life, config Config) *barrier {
-	b := &barrier{config: config, claim: life.Ref(config.Claim)}
+	b := &barrier{config: config, claim: life.Ref(config.Claim), desk: life.Ref(config.Desk)}
 	b.Client = client.New(life, config.Dialer, broker.Barrier(config.Stream.Instance), broker.Use{
 		Prove:  b.prove,
 		Retire: b.vigils.Forget,
@@ -58,7 +60,14 @@ func newBarrier(life *supervisor.Life, config Config) *barrier {
 	return b
 }
 
-// Receive answers what Over asks.
+// ReadEnds asks where the streams end that services write: everything acknowledged
+// before it was asked lies before. Answered by Ends.
+type ReadEnds struct{}
+
+// Ends answers ReadEnds with a sequence for each stream by its name.
+type Ends struct{ Streams map[string]uint64 }
+
+// Receive answers what Over asks, and ReadEnds.
 func (b *barrier) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case get:
@@ -80,18 +89,35 @@ func (b *barrier) Receive(ctx actor.Context) {
 		b.serve(ctx, "prove the leader", func(ctx context.Context, s *stream.Backend) (any, error) {
 			return synced{}, s.Sync(ctx)
 		})
+	case ReadEnds:
+		records := b.config.Stream.Records()
+		b.over(ctx, "read the ends", records, ends(records))
 	default:
 		b.Client.Receive(m)
 	}
 }
 
 func (b *barrier) serve(ctx actor.Context, name string, do func(context.Context, *stream.Backend) (any, error)) {
+	b.over(ctx, name, b.config.Stream, do)
+}
+
+// over works on one of the two streams, once the authority stream is proved.
+func (b *barrier) over(ctx actor.Context, name string, of stream.Config, do func(context.Context, *stream.Backend) (any, error)) {
 	b.Serve(ctx.Sender(), name, func(ctx context.Context, conn *broker.Conn) (any, error) {
 		if err := b.vigils.Hold(ctx, b.Client, conn); err != nil {
 			return nil, err
 		}
-		return do(ctx, stream.New(conn.NATS(), b.config.Stream, b.config.Lanes))
+		return do(ctx, stream.New(conn.NATS(), of, b.config.Lanes))
 	})
+}
+
+// ends writes a row that says nothing but that all else was written before: where a
+// stream ends is what a quorum has taken, and no leader's word.
+func ends(of stream.Config) func(context.Context, *stream.Backend) (any, error) {
+	return func(ctx context.Context, s *stream.Backend) (any, error) {
+		end, err := s.Milestone(ctx)
+		return Ends{Streams: map[string]uint64{of.Name(): end.Revision}}, err
+	}
 }
 
 // prove makes sure of both streams behind a new connection, makes the one for
@@ -108,8 +134,18 @@ func (b *barrier) prove(ctx context.Context, conn *broker.Conn) error {
 		}
 	}
 	b.vigils.Keep(conn, b.config.Stream, b.config.Authority.Remembered)
-	_, err = conn.NATS().Subscribe(b.config.Stream.Changed(ledger.PlaneKey), func(*nats.Msg) {
-		_ = supervisor.Tell(b.claim, messages.PlaneChanged{}) // the claim also asks by itself
+	return b.listen(conn)
+}
+
+// listen passes nudges on; who gets them also looks by himself.
+func (b *barrier) listen(conn *broker.Conn) error {
+	_, err := conn.NATS().Subscribe(b.config.Stream.Changed(ledger.PlaneKey), func(*nats.Msg) {
+		_ = supervisor.Tell(b.claim, messages.PlaneChanged{})
 	})
+	if err == nil && b.config.Desk != "" {
+		_, err = conn.NATS().Subscribe(b.config.Stream.Changed(ledger.AllAsked), func(*nats.Msg) {
+			_ = supervisor.Tell(b.desk, messages.RetirementsAsked{})
+		})
+	}
 	return err
 }
