@@ -58,6 +58,7 @@ func IsServerID(s string) bool { return nkeys.IsValidPublicServerKey(s) }
 // business here, the user's JWT above all.
 type row struct {
 	ClientID uint64   `json:"cid"`
+	Kind     string   `json:"kind"`
 	Label    string   `json:"name"`
 	User     string   `json:"authorized_user"`
 	Account  string   `json:"account"`
@@ -102,7 +103,7 @@ func readPage(e envelope, account string) ([]row, error) {
 			return rows, problem("connection %d is listed twice", r.ClientID)
 		case account != "" && r.Account != account:
 			return rows, problem("connection %d is of another account", r.ClientID)
-		case r.User == "" || r.User == hiddenUser:
+		case r.unnamed():
 			return rows, problem("connection %d bears no name yet", r.ClientID)
 		}
 		seen[r.ClientID] = true
@@ -113,6 +114,16 @@ func readPage(e envelope, account string) ([]row, error) {
 // hiddenUser stands where a server does not show a token. A connection shows it
 // for the moment between its admission and its name.
 const hiddenUser = "[REDACTED]"
+
+// leafNode is the kind of a link to another server, or from one.
+const leafNode = "Leafnode"
+
+// unnamed reports whether a connection may yet turn out to be anybody's. A link that
+// the server itself opened has no name and never gets one; whoever came in by a link
+// through the callout shows a token or a name from the start.
+func (r row) unnamed() bool {
+	return r.User == hiddenUser || r.User == "" && r.Kind != leafNode
+}
 
 // uid is the incarnation a connection was admitted for; empty unless there is
 // exactly one.

@@ -17,8 +17,11 @@ import (
 // counted has answered, that server's run is not among them, and its name answers
 // in another run, or the operator gave it up for good. All else is unknown, and the
 // note says what an operator can do. An error means that nobody could be asked.
+//
+// It takes no longer than RosterPatience: a server that was killed is counted for
+// minutes, by others and after its own return.
 func (o *Observer) Liveness(ctx context.Context, account string, c messages.ConnectionTuple, lost []string) (messages.Liveness, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.page)
+	ctx, cancel := context.WithTimeout(ctx, o.roster)
 	defer cancel()
 	s := &search{account: account, target: c, own: o.own, lost: slices.Contains(lost, c.ServerName), heard: map[string]bool{}}
 	questions := []question{o.connections(account)}

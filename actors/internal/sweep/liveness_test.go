@@ -137,6 +137,41 @@ func TestATornPageProvesNobodyGone(t *testing.T) {
 	})
 }
 
+// A server that was killed is counted for minutes. Nobody waits for it longer than
+// who asks about a connection has time.
+func TestACountedServerThatIsGoneHoldsNobodyUp(t *testing.T) {
+	s, space := single(t)
+	o := s.observer()
+	pinned := s.tuple(o, s.ctrl(space.URL()))
+	pinned.ServerID, pinned.User, pinned.ClientID = newServerID(t), "U", 1<<40 // restarted since
+	forger := s.glass(space.URL())
+	id := newServerID(t)
+	asked := make(chan struct{}, 1) // one hint is enough
+	heard, err := forger.Subscribe("$SYS.REQ.SERVER.PING", func(m *nats.Msg) {
+		_ = m.Respond([]byte(`{"server":{"name":"n9","id":"` + id + `"},"statsz":{"active_servers":2}}`))
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	})
+	s.must(err)
+	defer func() { s.must(heard.Unsubscribe()) }()
+	s.must(forger.Flush())
+	natsdtest.Eventually(t, "the other server is counted in time", func() error {
+		began := time.Now()
+		l := s.verdict(o, pinned)
+		took := time.Since(began)
+		<-asked
+		if l.Verdict != messages.Gone || !strings.Contains(l.Note, "restarted") || took >= sweep.PagePatience {
+			t.Fatalf("after %v: %+v", took, l)
+		}
+		if took < sweep.RosterPatience {
+			return fmt.Errorf("it was not waited for: %v", took)
+		}
+		return nil
+	})
+}
+
 // liveInACluster is about connections of a server that stops, and comes back.
 func (s *stage) liveInACluster(t *testing.T, group *natsd.Group, o *sweep.Observer) {
 	victim := group.Server(1)

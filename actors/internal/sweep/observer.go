@@ -13,7 +13,8 @@ import (
 // How long servers get to answer. Too short, and a busy server counts as missing;
 // too long, and whoever asks waits for one that is.
 const (
-	// RosterPatience is for saying who they are. It passes whenever one is missing.
+	// RosterPatience is for saying who they are, and whether one connection lives. It
+	// passes whenever one is missing.
 	RosterPatience = 2 * time.Second
 	// PagePatience is for a page of connections, and for a kick. Only those that
 	// have just said who they are, are waited for so long.
