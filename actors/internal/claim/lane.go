@@ -30,13 +30,7 @@ type Lane struct {
 }
 
 // Step is one transition of a barrier.
-type Step struct {
-	// Writes are the rows of the transition, without the owed one. At least one is
-	// pinned to its own past: it is created, or replaces what was read.
-	Writes []ledger.Write
-	// Begin and Done are operations that this step adds to what is owed, and removes.
-	Begin, Done []string
-}
+type Step = ledger.Step
 
 // Owed is what the plane has begun and not done: at first what former holders left
 // behind, later what this lane wrote. It fails as Guard does.

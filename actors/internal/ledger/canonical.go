@@ -51,3 +51,13 @@ func isInstant(ms int64) bool { return ms > 0 && ms <= largestNumber }
 
 // isCount reports whether n can count something that begins at 1.
 func isCount(n uint64) bool { return n >= 1 && n <= largestNumber }
+
+// isSet reports whether list is strictly ascending.
+func isSet(list []string) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -9,6 +9,9 @@ const (
 	familyUID        = "uid"
 	familyGrant      = "grant"
 	familyCredential = "cred"
+	familyLineage    = "bysrc"
+	familySource     = "srcgate"
+	familySession    = "session"
 	familyAsked      = "asked"
 	familyBeat       = "beat"
 
@@ -29,6 +32,17 @@ func GrantKey(p messages.Principal) string { return familyGrant + "." + p.String
 func CredentialKey(uid, credentialID string) string {
 	return familyCredential + "." + uid + "." + credentialID
 }
+
+// LineageKey is where it stands that a credential was derived from a handle.
+func LineageKey(h Handle, uid, credentialID string) string {
+	return familyLineage + "." + h.Issuer + "." + h.ID + "." + uid + "." + credentialID
+}
+
+// SourceKey is where the gate of a signed handle stands.
+func SourceKey(h Handle) string { return familySource + "." + h.Issuer + "." + h.ID }
+
+// SessionKey is where it stands that a session was redeemed.
+func SessionKey(id string) string { return familySession + "." + id }
 
 // AskedKey is where a process writes the retirements it asks for.
 func AskedKey(instance string) string { return familyAsked + "." + instance }

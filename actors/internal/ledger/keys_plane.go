@@ -3,6 +3,8 @@ package ledger
 const (
 	familyInstance           = "inst"
 	familyInstanceCredential = "icred"
+	familyOperation          = "op"
+	familyFrontier           = "frontier"
 
 	// PlaneKey is the one row that says who runs the plane.
 	PlaneKey = "plane"
@@ -22,6 +24,15 @@ func InstanceKey(endpoint, instance string) string {
 func InstanceCredentialKey(endpoint, instance, credentialID string) string {
 	return familyInstanceCredential + "." + endpoint + "." + instance + "." + credentialID
 }
+
+// OperationKey is where a takeover or a retirement stands.
+func OperationKey(id string) string { return familyOperation + "." + id }
+
+// FrontierKey is where it stands how far the streams were when an incarnation ended.
+func FrontierKey(uid string) string { return familyFrontier + "." + uid }
+
+// LineageOf lists what was derived from a signed handle.
+func LineageOf(h Handle) string { return LineageKey(h, "*", "*") }
 
 // CredentialsOf lists the descendants of an incarnation.
 func CredentialsOf(uid string) string { return familyCredential + "." + uid + ".*" }

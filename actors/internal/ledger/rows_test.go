@@ -55,13 +55,14 @@ func families() []family {
 			`{"v":1,"credId":"c-1","holder":"` + owner + `.p","uid":"` + uid + `","chain":["root","handle.k.h"],"state":"active","exp":1800000000123}`,
 			`{"v":1,"credId":"c-1","holder":"` + owner + `.p","uid":"` + uid + `","endpoint":"svc_a","chain":["root"],"state":"revoked","exp":5}`,
 		}, through(ledger.DecodeCredential, ledger.EncodeCredential), false},
-		{"asked", "asked.i1", []string{`{"v":1,"instance":"i1","uids":[]}`, `{"v":1,"instance":"i1","uids":["` + uid + `","` + other + `"]}`},
-			through(ledger.DecodeAsked, ledger.EncodeAsked), false},
+		{"asked", "asked.i1", []string{`{"v":1,"instance":"i1","uids":[],"w":"` + other + `"}`,
+			`{"v":1,"instance":"i1","uids":["` + uid + `","` + other + `"],"w":"` + other + `"}`},
+			through(ledger.DecodeAsked, func(a ledger.Asked) ([]byte, error) { return ledger.EncodeAsked(a, other) }), true},
 		{"beat", "beat.i1", []string{`{"v":1,"instance":"i1","n":7,"at":1800000000123}`},
 			through(ledger.DecodeBeat, ledger.EncodeBeat), false},
-		{"roster", "roster", []string{`{"v":1,"servers":[]}`, `{"v":1,"servers":["n1","n2"]}`},
-			through(ledger.DecodeRoster, ledger.EncodeRoster), false},
-	}, planeFamilies()...)
+		{"roster", "roster", []string{`{"v":1,"servers":[],"w":"` + other + `"}`, `{"v":1,"servers":["n1","n2"],"w":"` + other + `"}`},
+			through(ledger.DecodeRoster, func(servers []string) ([]byte, error) { return ledger.EncodeRoster(servers, other) }), true},
+	}, append(planeFamilies(), operationFamilies()...)...)
 }
 
 func through[V any](decode func(ledger.Row) (V, error), encode func(V) ([]byte, error)) func(ledger.Row) ([]byte, error) {
@@ -200,7 +201,7 @@ func TestNothingIsEncodedThatCannotBeRead(t *testing.T) {
 	if _, err := ledger.EncodeHead(head); !errors.Is(err, messages.InternalFault) {
 		t.Errorf("an active head with an operation: %v", err)
 	}
-	if _, err := ledger.EncodeAsked(ledger.Asked{Instance: "i", UIDs: []string{other, uid}}); err == nil {
+	if _, err := ledger.EncodeAsked(ledger.Asked{Instance: "i", UIDs: []string{other, uid}}, other); err == nil {
 		t.Error("an unsorted list is encoded")
 	}
 	grant := messages.Grant{Principal: principal("p"), Kind: messages.Interactive, UID: uid, Revision: 1,
