@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
 	"github.com/cotal-ai/authplane/messages"
@@ -41,7 +42,7 @@ func (a *app) devCommand() *cobra.Command {
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			options.dir, options.logger = a.dir, newLogger(a.err, settings.Log{})
 			start := func(ctx context.Context) (running, error) { return startDev(ctx, options) }
-			return a.keep(ctx, start, a.welcomeDev)
+			return a.keep(ctx, kept{start: start, welcome: a.welcomeDev})
 		}),
 	}
 	cmd.Flags().StringVar(&options.space, "space", "", "the `name` of the space; "+devSpace+" if left out")
@@ -74,7 +75,7 @@ func (a *app) welcomeDev(record service.Record) error {
 }
 
 // prepare makes the space of a directory, or reads the one that stands there.
-func prepare(ctx context.Context, o devOptions) (settings.Settings, error) {
+func prepare(ctx context.Context, o devOptions) (space.Config, error) {
 	path := filepath.Join(o.dir, configFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		begin := settings.Beginning{Space: o.space, NATSURL: defaultNATSURL, Replicas: 1}
@@ -82,12 +83,17 @@ func prepare(ctx context.Context, o devOptions) (settings.Settings, error) {
 			begin.Space = devSpace
 		}
 		if _, err := begins(ctx, o.dir, begin); err != nil {
-			return settings.Settings{}, err
+			return space.Config{}, err
 		}
 	}
 	found, err := settings.Load(path, settings.Overrides{})
-	if err == nil && o.space != "" && o.space != found.Space.Space {
-		err = messages.ConfigStands.Because("%s is of the space %s", path, found.Space.Space)
+	switch {
+	case err != nil:
+		return space.Config{}, err
+	case len(found.Spaces) > 1:
+		return space.Config{}, messages.ConfigStands.Because("%s is of several spaces, and dev runs one", path)
+	case o.space != "" && o.space != found.Spaces[0].Space:
+		return space.Config{}, messages.ConfigStands.Because("%s is of the space %s", path, found.Spaces[0].Space)
 	}
-	return found, err
+	return found.Spaces[0], nil
 }

@@ -55,7 +55,7 @@ func startDev(ctx context.Context, o devOptions) (*devService, error) {
 }
 
 func (d *devService) start(ctx context.Context, o devOptions) error {
-	found, err := prepare(ctx, o)
+	config, err := prepare(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,6 @@ func (d *devService) start(ctx context.Context, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	config := found.Space
 	broker, provider, err := surroundings(o, config, last)
 	if err != nil {
 		return err

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/life"
@@ -28,33 +29,109 @@ type running interface {
 // starter opens what is kept alive. When its context ends it unwinds what it opened.
 type starter func(context.Context) (running, error)
 
-// keep runs a service in the foreground: from its start, over the line that says
-// it is ready, to the signal or failure that ends it and the line that says how.
-func (a *app) keep(ctx context.Context, start starter, welcome func(service.Record) error) error {
+// keep runs services side by side in the foreground, each as if it were alone, until
+// the last of them has ended: by a signal, which is for all, or by a failure, which
+// leaves the others be.
+func (a *app) keep(ctx context.Context, list ...kept) error {
 	signals := make(chan os.Signal, 2) // two: the one that closes and the one that hurries
 	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
+	return a.farewell(a.together(ctx, list, signals, life.NewManager()))
+}
 
-	manager := life.NewManager()
+// kept is what keep is to run.
+type kept struct {
+	// name is what tells it from others beside it; empty for one that is alone.
+	name  string
+	start starter
+	// welcome says that it is ready, to people.
+	welcome func(service.Record) error
+	// log hears of a failure that others beside it outlive.
+	log *slog.Logger
+}
+
+// together keeps all of a list and tells how each has ended.
+func (a *app) together(ctx context.Context, list []kept, signals <-chan os.Signal, manager life.Manager) []lived {
+	lives, ears, managers := make([]lived, len(list)), make([]chan os.Signal, len(list)), manager.Share(len(list))
+	var all sync.WaitGroup
+	for i, k := range list {
+		ears[i] = make(chan os.Signal, cap(signals))
+		all.Go(func() {
+			defer managers[i].Stopping() // those that were never ready too
+			lives[i] = a.live(ctx, k, ears[i], managers[i])
+			a.lost(k, lives[i])
+		})
+	}
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }() // ends with the last of them
+	for {
+		select {
+		case s := <-signals:
+			for _, ear := range ears {
+				select {
+				case ear <- s:
+				default: // it is in a hurry already
+				}
+			}
+		case <-over:
+			return lives
+		}
+	}
+}
+
+// live runs one service: from its start, over the line that says it is ready, to the
+// signal or failure that ends it.
+func (a *app) live(ctx context.Context, k kept, signals chan os.Signal, manager life.Manager) lived {
 	stop := manager.Extend()
-	kept, asked, err := begin(ctx, start, signals)
+	service, asked, err := begin(ctx, k.start, signals)
 	stop()
 	switch {
+	case errors.Is(err, life.ErrLate):
+		return lived{name: k.name, unborn: true, Ending: life.Ending{Err: err}}
 	case asked && err != nil:
-		return a.farewell(nil, calledOff(err))
+		return lived{name: k.name, Ending: calledOff(err)}
 	case err != nil:
-		return err
+		return lived{name: k.name, unborn: true, Ending: life.Ending{Cause: err, Closed: true}}
 	}
-	attendant := life.Attendant{Signals: signals, Manager: manager, Well: answers(kept),
-		Closing: func() { a.say("closing; a further signal hurries") }}
+	attendant := life.Attendant{Signals: signals, Manager: manager, Well: answers(service),
+		Closing: func(cause error) { a.closing(k, cause) }}
 	if asked {
 		attendant.Signals = askedAlready(signals)
 	}
-	if err := a.announce(kept.Record(), welcome); err != nil {
+	if err := a.announce(service.Record(), k.welcome); err != nil {
 		a.say("authplane: %v", err) // it can be used all the same
 	}
-	ending := attendant.Attend(kept)
-	return a.farewell(kept.Connections(), ending)
+	ending := attendant.Attend(service)
+	return lived{name: k.name, Ending: ending, connections: service.Connections()}
+}
+
+// closing says that something begins to close: it was asked to, or has failed.
+func (a *app) closing(k kept, cause error) {
+	switch {
+	case k.name == "":
+		a.say("closing; a further signal hurries")
+	case cause == nil:
+		a.say("closing space %s; a further signal hurries", k.name)
+	default:
+		k.log.Error("a space has failed and closes; the others go on", "space", k.name, "error", cause)
+	}
+}
+
+// lost says that something has ended by itself while others may go on.
+func (a *app) lost(k kept, l lived) {
+	if k.name != "" && l.Cause != nil {
+		k.log.Error("a space is no longer served", "space", k.name, "closed", l.Closed, "error", l.verdict())
+	}
+}
+
+// announce says that the service is ready, one after the other.
+func (a *app) announce(record service.Record, welcome func(service.Record) error) error {
+	a.announcing.Lock()
+	defer a.announcing.Unlock()
+	if a.json {
+		return writeJSON(a.out, record)
+	}
+	return welcome(record)
 }
 
 // endings are the signals that ask for the end. A hangup is one, unless whoever
@@ -87,7 +164,7 @@ func begin(ctx context.Context, start starter, signals <-chan os.Signal) (kept r
 			return o.kept, asked, o.err
 		case <-signals:
 			if asked {
-				return nil, false, failure{fmt.Errorf("start: %w", life.ErrLate)}
+				return nil, true, failure{fmt.Errorf("start: %w", life.ErrLate)}
 			}
 			asked = true
 			cancel()
@@ -119,77 +196,4 @@ func askedAlready(signals chan os.Signal) chan os.Signal {
 // answers reports whether the service still tells its state. It hangs with it.
 func answers(kept running) func() bool {
 	return func() bool { return kept.Status().State != "" }
-}
-
-// announce says that the service is ready.
-func (a *app) announce(record service.Record, welcome func(service.Record) error) error {
-	if a.json {
-		return writeJSON(a.out, record)
-	}
-	return welcome(record)
-}
-
-// ended is the last line of dev and serve.
-type ended struct {
-	Closed      bool                  `json:"closed"`
-	Connections []messages.Connection `json:"connections"`
-	Errors      []string              `json:"errors"`
-}
-
-// farewell says how it ended, and returns an error unless it ended as it should.
-func (a *app) farewell(connections []messages.Connection, ending life.Ending) error {
-	last := ended{Closed: ending.Closed, Connections: connections, Errors: []string{}}
-	if last.Connections == nil {
-		last.Connections = []messages.Connection{}
-	}
-	last.Errors = append(append(last.Errors, leaves(ending.Cause)...), leaves(ending.Err)...)
-	if a.json {
-		if err := writeJSON(a.out, last); err != nil {
-			return err
-		}
-	} else {
-		a.say("%s", last.summary())
-	}
-	switch {
-	case ending.Cause != nil:
-		return failure{fmt.Errorf("the space failed: %w", ending.Cause)}
-	case ending.Err != nil:
-		return failure{ending.Err}
-	case !ending.Closed:
-		return failure{life.ErrLate}
-	}
-	return nil
-}
-
-// summary is the last line for people: what is left, if anything is.
-func (e ended) summary() string {
-	var left []string
-	for _, c := range e.Connections {
-		if !c.Ended {
-			left = append(left, c.Label)
-		}
-	}
-	switch {
-	case len(left) > 0:
-		return "still connected: " + strings.Join(left, ", ")
-	case !e.Closed:
-		return "not closed"
-	default:
-		return fmt.Sprintf("closed; all %d connections have ended", len(e.Connections))
-	}
-}
-
-// leaves lists what failed, one line for each part; an error that is no tree is one.
-func leaves(err error) []string {
-	if err == nil {
-		return nil
-	}
-	var list []string
-	for _, failed := range supervisor.Leaves(err) {
-		list = append(list, failed.Error())
-	}
-	if len(list) == 0 {
-		list = append(list, err.Error())
-	}
-	return list
 }

@@ -83,7 +83,7 @@ func TestTheLastLine(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var out, talk bytes.Buffer
 			a := &app{out: &out, err: &talk, json: true}
-			err := a.farewell(test.connections, test.ending)
+			err := a.farewell([]lived{{connections: test.connections, Ending: test.ending}})
 			if err != nil {
 				err = &verbError{err}
 			}
@@ -95,7 +95,7 @@ func TestTheLastLine(t *testing.T) {
 				t.Errorf("%v in %s", err, out.String())
 			}
 			a.json = false
-			_ = a.farewell(test.connections, test.ending)
+			_ = a.farewell([]lived{{connections: test.connections, Ending: test.ending}})
 			if !strings.Contains(talk.String(), test.said) {
 				t.Errorf("said %q", talk.String())
 			}

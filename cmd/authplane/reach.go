@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
 	"github.com/cotal-ai/authplane/messages"
@@ -36,18 +39,30 @@ func (a *app) reach() (*service.Client, error) {
 
 // stateDirs lists where the state of the service may lie: in the directory itself,
 // in the usual place, or where the configuration in the directory says. broken is
-// what is wrong with that configuration, if there is one.
+// why that configuration does not say where, if there is one.
 func (a *app) stateDirs() (dirs []string, broken error) {
 	dirs = []string{a.dir, filepath.Join(a.dir, stateDir)}
 	over := settings.Overrides{CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY")}
-	found, err := settings.Load(filepath.Join(a.dir, configFile), over)
+	path := filepath.Join(a.dir, configFile)
+	found, err := settings.Load(path, over)
 	switch {
-	case err == nil:
-		dirs = append(dirs, found.Space.StateDir)
-	case !errors.Is(err, fs.ErrNotExist):
-		broken = err
+	case errors.Is(err, fs.ErrNotExist):
+		return dirs, nil
+	case err != nil:
+		return dirs, err
+	case len(found.Spaces) > 1:
+		return dirs, severalSpaces(path, found.Spaces)
 	}
-	return dirs, broken
+	return append(dirs, found.Spaces[0].StateDir), nil
+}
+
+// severalSpaces says how to reach each space of a file.
+func severalSpaces(path string, spaces []space.Config) error {
+	var text strings.Builder
+	for _, s := range spaces {
+		_, _ = fmt.Fprintf(&text, "\n  %s: --dir %s", s.Space, shellWord(s.StateDir))
+	}
+	return usage("%s is of several spaces; name one by its state directory%s", path, text.String())
 }
 
 // startWith is the command that starts a service from --dir.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,9 @@ type app struct {
 	dir string
 	// json asks for JSON on out, from --json.
 	json bool
+
+	// announcing is held while one of several spaces says that it is ready.
+	announcing sync.Mutex
 }
 
 // run executes one command line and returns the exit code.
@@ -57,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("authplane {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpCommand(root))
-	root.PersistentFlags().StringVar(&a.dir, "dir", defaultDir, "the `directory` that init or dev makes, or has made")
+	root.PersistentFlags().StringVar(&a.dir, "dir", defaultDir, "the `directory` that init or dev makes or has made, or a state directory")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON, errors also")
 
 	root.AddGroup(

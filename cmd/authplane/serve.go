@@ -20,17 +20,25 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Serve a space beside a NATS server that runs",
 		Long: "Serves a space until it is told to end. It waits for a broker that is away, and\n" +
 			"goes on without an identity provider that is. SIGTERM closes it in order, a\n" +
-			"second one hurries; past the deadline it exits 1 and says what is left.",
+			"second one hurries; past the deadline it exits 1 and says what is left.\n\n" +
+			"With a list of `spaces:` in the file it serves them all, each for itself: one that\n" +
+			"waits, fails or closes leaves the others be. One that fails is closed and logged;\n" +
+			"the process ends with the last of them, and exits 1 if any has failed. Other verbs\n" +
+			"reach one of them by --dir: its state directory, or that of init with it inside.",
 		Example: "  authplane serve --config acme/authplane.yaml",
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			if o.config == "" {
 				o.config = filepath.Join(a.dir, configFile)
 			}
-			return a.serve(ctx, o)
+			list, err := a.toServe(o)
+			if err != nil {
+				return err
+			}
+			return a.keep(ctx, list...)
 		}),
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "the `file` that init wrote; "+configFile+" in --dir if left out")
-	cmd.Flags().StringVar(&o.state, "state-dir", "", "the state `directory` of this process, instead of the file's")
+	cmd.Flags().StringVar(&o.state, "state-dir", "", "the state `directory` of this process, instead of the file's; with several spaces each has one of its name below it")
 	cmd.Flags().BoolVar(&o.standby, "standby", true, "wait beside a process that runs the plane, and take over when it is gone")
 	cmd.Flags().BoolVar(&o.noStandby, "no-standby", false, "end at once when another process runs the plane")
 	cmd.Flags().StringSliceVar(&o.lost, "server-lost", nil, "`names` of NATS servers that are gone for good, and whoever was connected to them")
@@ -47,25 +55,38 @@ type serveOptions struct {
 	faults             bool
 }
 
-func (a *app) serve(ctx context.Context, o serveOptions) error {
+// toServe reads what spaces there are to serve. One that is alone goes without a name.
+func (a *app) toServe(o serveOptions) ([]kept, error) {
 	state, err := absolute(o.state)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := settings.Load(o.config, settings.Overrides{
 		StateDir: state, CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY"),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found.Space.FaultInjection = o.faults
-	found.Space.NoStandby, found.Space.ServersLost = o.noStandby || !o.standby, o.lost
-	found.Space.Logger = newLogger(a.err, found.Log)
-	start := func(ctx context.Context) (running, error) {
-		found.Space.Logger.Info("starting", "space", found.Space.Space, "nats_url", found.Space.NATSURL)
-		return startSpace(ctx, found.Space)
+	log := newLogger(a.err, found.Log)
+	list := make([]kept, len(found.Spaces))
+	for i, config := range found.Spaces {
+		config.FaultInjection = o.faults
+		config.NoStandby, config.ServersLost = o.noStandby || !o.standby, o.lost
+		config.Logger = log
+		list[i] = kept{start: starts(config), welcome: a.welcomeServe, log: log}
+		if len(list) > 1 {
+			list[i].name = config.Space
+		}
 	}
-	return a.keep(ctx, start, a.welcomeServe)
+	return list, nil
+}
+
+// starts opens a space when it is called.
+func starts(config space.Config) starter {
+	return func(ctx context.Context) (running, error) {
+		config.Logger.Info("starting", "space", config.Space, "nats_url", config.NATSURL)
+		return startSpace(ctx, config)
+	}
 }
 
 func (a *app) welcomeServe(record service.Record) error {

@@ -47,8 +47,9 @@ type Attendant struct {
 	// Well is asked before every sign of life to the manager; it returns false, or
 	// hangs, when the service is beyond help.
 	Well func() bool
-	// Closing is called once, when the close begins; may be nil.
-	Closing func()
+	// Closing is called once, when the close begins, with what the service failed of or
+	// nil; may be nil.
+	Closing func(cause error)
 	// Grace and Hurry stand in for the constants where they are not zero.
 	Grace, Hurry time.Duration
 }
@@ -70,7 +71,7 @@ func (a Attendant) Attend(service Service) Ending {
 	cause := a.watch(service)
 	a.Manager.Stopping()
 	if a.Closing != nil {
-		a.Closing()
+		a.Closing(cause)
 	}
 	stop := a.Manager.Extend()
 	defer stop()

@@ -75,6 +75,15 @@ idp:
 # log:
 #   level: info
 #   format: json
+
+# Several spaces in one process: a list in the place of everything above but log.
+# Each entry has the keys of one space; --dir of the verbs names its state directory.
+# spaces:
+#   - space: {{.Space}}
+#     nats_url: {{q .NATSURL}}
+#     state_dir: {{.Space}}/state
+#     secrets_dir: {{.Space}}/secrets
+#     sentinel_creds: {{.Space}}/sentinel.creds
 `
 
 // Check lists what is wrong with a beginning, by the flags of init: what its file
@@ -87,8 +96,8 @@ func (b Beginning) Check(dir string) error {
 	var content file
 	s := shape{lines: map[string]int{}}
 	s.read([]byte(body), &content)
-	made, more := content.settings(dir, Overrides{})
-	found := append(s.join(more), meaningProblems(made.Space)...)
+	_, more := content.settings(dir, Overrides{}, s.lines)
+	found := s.join(more)
 	if strings.Contains(b.NATSURL, ",") {
 		found = append(found, problem{key: "nats_url", text: "names several servers, and one is configured here; add the others in the files"})
 	}

@@ -28,7 +28,7 @@ func TestWhatIsCreatedIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := got.Space
+		c := got.Spaces[0]
 		if c.Space != "acme" || c.NATSURL != b.NATSURL || c.Replicas != 3 || c.StateDir != filepath.Join(dir, "state") ||
 			c.SecretsDir != filepath.Join(dir, "secrets") || c.SentinelCreds != filepath.Join(dir, "sentinel.creds") {
 			t.Errorf("got %+v", c)
@@ -51,7 +51,7 @@ func TestEverySettingIsShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := regexp.MustCompile(`(?m)^# ( *[a-z_]+:)`).ReplaceAllString(string(body), "$1")
+		shown := regexp.MustCompile(`(?m)^# ( *(?:- )?[a-z_]+:)`).ReplaceAllString(string(body), "$1")
 		s := shape{lines: map[string]int{}}
 		s.read([]byte(shown), new(file))
 		if len(s.problems) > 0 {
@@ -74,6 +74,10 @@ func keysOf(prefix string, structure reflect.Type) []string {
 	}
 	var keys []string
 	for i := range structure.NumField() {
+		if field := structure.Field(i); field.Anonymous {
+			keys = append(keys, keysOf(prefix, field.Type)...)
+			continue
+		}
 		key := prefix + structure.Field(i).Tag.Get("yaml")
 		keys = append(append(keys, key), keysOf(key+".", structure.Field(i).Type)...)
 	}

@@ -1,4 +1,4 @@
-// Package settings reads authplane.yaml into a space.Config.
+// Package settings reads authplane.yaml into one space.Config for each space.
 //
 // It is strict: an unknown key, a value of the wrong type and whatever
 // space.Config.Validate refuses are all listed at once, each with its line. Nothing

@@ -1,9 +1,17 @@
 package settings
 
-// file is the shape of authplane.yaml. Every key is optional here; which ones a
+// file is the shape of authplane.yaml: the keys of one space, or a list of spaces
+// that each have them, and what holds for the whole process.
+type file struct {
+	spaceFile
+	Spaces []spaceFile `yaml:"spaces"`
+	Log    Log         `yaml:"log"`
+}
+
+// spaceFile is what is said of one space. Every key is optional here; which ones a
 // space needs is for space.Config.Validate to say. Relative paths are relative to
 // the file.
-type file struct {
+type spaceFile struct {
 	Space    string `yaml:"space"`
 	NATSURL  string `yaml:"nats_url"`
 	StateDir string `yaml:"state_dir"`
@@ -16,7 +24,6 @@ type file struct {
 	Replicas      int         `yaml:"replicas"`
 	Responders    int         `yaml:"responders"`
 	Servers       []string    `yaml:"servers"`
-	Log           Log         `yaml:"log"`
 }
 
 type idpFile struct {

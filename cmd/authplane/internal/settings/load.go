@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
@@ -12,16 +14,18 @@ import (
 
 // Settings is what one file says.
 type Settings struct {
-	Space space.Config
-	Log   Log
+	// Spaces has at least one element, in the order of the file.
+	Spaces []space.Config
+	Log    Log
 }
 
 // Overrides is what a command line puts above the file.
 type Overrides struct {
-	// StateDir replaces state_dir unless it is empty.
+	// StateDir replaces state_dir unless it is empty. With a list of spaces each has
+	// a directory of its name below it.
 	StateDir string
-	// CredentialsDir stands in for secrets_dir where the file names none; it is
-	// $CREDENTIALS_DIRECTORY, which systemd sets.
+	// CredentialsDir stands in for secrets_dir where the file is of one space and
+	// names none; it is $CREDENTIALS_DIRECTORY, which systemd sets.
 	CredentialsDir string
 }
 
@@ -45,35 +49,58 @@ func parse(name, dir string, body []byte, over Overrides) (Settings, error) {
 	s := shape{lines: map[string]int{}}
 	s.read(body, &content)
 
-	settings, more := content.settings(dir, over)
-	more = append(more, meaningProblems(settings.Space)...)
+	settings, more := content.settings(dir, over, s.lines)
 	return settings, refuse(name, s.join(more))
 }
 
 // join adds what is wrong with the meaning of values to what is wrong with their
-// shape, leaving out keys whose shape is already blamed.
+// shape, leaving out keys whose shape, or that of what they stand in, is blamed.
 func (s *shape) join(more []problem) []problem {
-	blamed := map[string]bool{}
+	blamed := map[string]bool{} // "" is in it if it is no YAML at all
 	for _, p := range s.problems {
 		blamed[p.key] = true
 	}
-	if blamed[""] { // it is no YAML at all, and so says nothing about any key
-		return s.problems
-	}
 	all := s.problems
 	for _, p := range more {
-		if blamed[p.key] {
-			continue
+		at := p.key
+		for at != "" && !blamed[at] {
+			at = above(at)
 		}
-		p.line = s.lines[p.key]
-		all = append(all, p)
+		if !blamed[at] {
+			p.line = s.line(p.key)
+			all = append(all, p)
+		}
 	}
 	return all
 }
 
-// settings turns the content into what the space takes.
-func (f file) settings(dir string, over Overrides) (Settings, []problem) {
+// line is where a key stands, or else what it would stand in; 0 if that is the file.
+func (s *shape) line(key string) int {
+	for ; key != ""; key = above(key) {
+		if line := s.lines[key]; line != 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// above names what a key stands in; empty for the file.
+func above(key string) string { return key[:max(0, strings.LastIndexByte(key, '.'))] }
+
+// settings turns the content into what the spaces take. lines says which keys stand.
+func (f file) settings(dir string, over Overrides, lines map[string]int) (Settings, []problem) {
 	found := f.Log.problems()
+	if _, listed := lines["spaces"]; listed {
+		spaces, more := f.list(dir, over)
+		return Settings{spaces, f.Log}, slices.Concat(found, strays(lines), more)
+	}
+	config, more := f.config(dir, over)
+	return Settings{[]space.Config{config}, f.Log}, append(found, more...)
+}
+
+// config turns the keys of one space into what it takes.
+func (f spaceFile) config(dir string, over Overrides) (space.Config, []problem) {
+	var found []problem
 	config := space.Config{
 		Space:         f.Space,
 		NATSURL:       f.NATSURL,
@@ -101,7 +128,7 @@ func (f file) settings(dir string, over Overrides) (Settings, []problem) {
 		}
 		config.Provider = provider
 	}
-	return Settings{Space: config, Log: f.Log}, found
+	return config, append(found, meaningProblems(config)...)
 }
 
 func (p publicFile) config(dir string) *space.PublicConfig {

@@ -50,7 +50,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := got.Space
+	c := got.Spaces[0]
 	for name, pair := range map[string][2]any{
 		"space":           {c.Space, "acme"},
 		"nats_url":        {c.NATSURL, "nats://127.0.0.1:4222"},
@@ -86,15 +86,15 @@ func TestOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Space.StateDir != "/run/x" || got.Space.SecretsDir != "/run/credentials/u" {
-		t.Errorf("got state %q, secrets %q", got.Space.StateDir, got.Space.SecretsDir)
+	if got.Spaces[0].StateDir != "/run/x" || got.Spaces[0].SecretsDir != "/run/credentials/u" {
+		t.Errorf("got state %q, secrets %q", got.Spaces[0].StateDir, got.Spaces[0].SecretsDir)
 	}
 	got, err = parse("f", "/srv", []byte(least+"secrets_dir: mine\n"), Overrides{CredentialsDir: "/run/credentials/u"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Space.SecretsDir != "/srv/mine" {
-		t.Errorf("secrets_dir of the file gave way to the environment: %q", got.Space.SecretsDir)
+	if got.Spaces[0].SecretsDir != "/srv/mine" {
+		t.Errorf("secrets_dir of the file gave way to the environment: %q", got.Spaces[0].SecretsDir)
 	}
 }
 
@@ -198,11 +198,11 @@ func TestLoadReadsRelativeToTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got.Space.Provider.JWKS) != `{"keys":[]}` {
-		t.Errorf("key set: %q", got.Space.Provider.JWKS)
+	if string(got.Spaces[0].Provider.JWKS) != `{"keys":[]}` {
+		t.Errorf("key set: %q", got.Spaces[0].Provider.JWKS)
 	}
-	if !filepath.IsAbs(got.Space.SecretsDir) {
-		t.Errorf("secrets_dir %q is not absolute", got.Space.SecretsDir)
+	if !filepath.IsAbs(got.Spaces[0].SecretsDir) {
+		t.Errorf("secrets_dir %q is not absolute", got.Spaces[0].SecretsDir)
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml"), Overrides{}); !errors.Is(err, messages.Malformed) {
 		t.Errorf("a file that is not there: %v", err)
@@ -212,6 +212,8 @@ func TestLoadReadsRelativeToTheFile(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	f.Add(least)
+	f.Add(two)
+	f.Add("spaces: &a [*a, {idp: *a}]\n")
 	f.Add("a: &a [*a]\n")
 	f.Add("<<: {space: x}\n")
 	f.Add("space: !!binary aGk=\n? [a]\n: b\n")

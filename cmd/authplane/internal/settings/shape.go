@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -92,6 +93,12 @@ func (s *shape) list(key string, node *yaml.Node, into reflect.Value) {
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(node.Content), len(node.Content)))
 	for i, item := range node.Content {
+		if into.Index(i).Kind() == reflect.Struct {
+			entry := fmt.Sprintf("%s[%d]", key, i)
+			s.lines[entry] = item.Line
+			s.mapping(entry+".", item, into.Index(i))
+			continue
+		}
 		s.text(key, resolve(item), into.Index(i))
 	}
 }
@@ -115,10 +122,16 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
+// fieldsOf finds the fields of a struct by their tags, those of an embedded one
+// among them.
 func fieldsOf(structure reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value, structure.NumField())
 	for i := range structure.NumField() {
-		fields[structure.Type().Field(i).Tag.Get("yaml")] = structure.Field(i)
+		if field := structure.Type().Field(i); field.Anonymous {
+			maps.Copy(fields, fieldsOf(structure.Field(i)))
+		} else {
+			fields[field.Tag.Get("yaml")] = structure.Field(i)
+		}
 	}
 	return fields
 }
