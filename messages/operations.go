@@ -170,3 +170,10 @@ type ForgetServer struct{ Name string }
 
 // KnownServers are the names of the servers that were ever met, sorted.
 type KnownServers struct{ Names []string }
+
+// Unask asks the writer to take back what this process asked for, of incarnations
+// whose retirement is recorded by now. Answered by Unasked.
+type Unask struct{ UIDs []string }
+
+// Unasked answers Unask.
+type Unasked struct{}
