@@ -110,13 +110,23 @@ var (
 		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane help token"}
 	// IncarnationStanding is a new life asked for while the old one stands.
 	IncarnationStanding = Error{Code: FailedPrecondition, Reason: "incarnation.standing", Message: "the former incarnation has not ended",
-		Operator: "revoke the former grant, then grant again", Next: "authplane revoke <owner>/<actor>"}
+		Operator: "retire the former incarnation, then grant again", Next: "authplane retire <owner>/<actor>"}
+	// IncarnationSuperseded is the end asked for of a life that is over, while another
+	// one is current.
+	IncarnationSuperseded = Error{Code: Expired, Reason: "incarnation.superseded", Message: "another incarnation is current, nothing was changed",
+		Next: "authplane show <owner>/<actor>"}
+	// IncarnationUnknown is the end asked for of a life that nobody ever began.
+	IncarnationUnknown = Error{Code: FailedPrecondition, Reason: "incarnation.unknown", Message: "there is nothing to retire, nothing was changed",
+		Next: "authplane grants"}
 	// GateShut is an incarnation whose gate an operation holds shut.
 	GateShut = Error{Code: PermissionDenied, Reason: "gate.shut", Message: "nothing may be issued to this principal now",
 		Operator: "an operation holds the gate", Next: "authplane tree"}
 	// CredentialGone is a credential that is revoked, superseded or unknown.
 	CredentialGone = Error{Code: PermissionDenied, Reason: "credential.gone", Message: "the credential is no longer valid",
 		Operator: "it was revoked, superseded or never issued", Next: "authplane help token"}
+	// CredentialConflict is a credential asked for under the id of another one.
+	CredentialConflict = Error{Code: Conflict, Reason: "credential.conflict", Message: "the id names another credential",
+		Operator: "the same id asks for the same credential and no other; nothing was issued", Next: "authplane help token"}
 	// CredentialExpired is a credential past its time.
 	CredentialExpired = Error{Code: PermissionDenied, Reason: "credential.expired", Message: "the credential has expired",
 		Operator: "the next exchange renews it", Next: "authplane help token"}
@@ -234,6 +244,13 @@ var (
 	// OperationPending is an operation that is begun, or asked for, and not done yet.
 	OperationPending = Error{Code: Unavailable, Reason: "operation.pending", Message: "it is denied already and will be ended, look again",
 		Operator: "nothing is issued any more; what it waits for is shown with it", Next: "authplane operations", Retryable: true}
+	// OperationUnderived is a retirement asked for under an id that is not the one which
+	// derives from its incarnation.
+	OperationUnderived = Error{Code: PermissionDenied, Reason: "operation.underived", Message: "the id is not that of this retirement, nothing was changed",
+		Operator: "a retirement's id derives from its incarnation; leave it out", Next: "authplane operations"}
+	// CallerRefused is a question on the control rail of somebody who may not ask it.
+	CallerRefused = Error{Code: PermissionDenied, Reason: "rail.caller", Message: "the caller may not ask this, nothing was changed",
+		Operator: "the rail answers users of SVC that were minted for one target each", Next: "authplane help retire"}
 	// EvictionUnproved is somebody of whom it cannot be said that he is gone.
 	EvictionUnproved = Error{Code: Unavailable, Reason: "eviction.unproved", Message: "it is not proved yet that nobody is connected, retry shortly",
 		Operator: "a server did not list all its connections, or one is still there; a server that is gone for good must be forgotten",

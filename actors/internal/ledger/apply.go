@@ -181,6 +181,36 @@ func (s *Store) settle(ctx context.Context, b Batch, doubt bool) (uint64, error)
 	return 0, ErrOvertaken
 }
 
+// decide repeats step, which reads, decides and writes, until it is decided:
+// when its write is lost, it reads again. A refusal must rest on what the leader
+// holds now, since no write is there to protect it: it is decided a second time,
+// under a proved leader.
+func (s *Store) decide(ctx context.Context, step func(context.Context) error) error {
+	var turn *turn // begins with the first loss: what was waited for before is nobody's contention
+	for proved := false; ; {
+		err := step(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrLost):
+			proved = false
+			if turn == nil {
+				turn = s.begin()
+			}
+			if !turn.pause(ctx) {
+				return messages.Contended.From(err)
+			}
+		case proved || messages.Describe(err).Retryable:
+			return err
+		default:
+			if err := s.Sync(ctx); err != nil {
+				return err
+			}
+			proved = true
+		}
+	}
+}
+
 // turn counts the attempts of one call.
 type turn struct {
 	patience Patience

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/contract"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/memory"
+	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -55,6 +58,28 @@ func (w *world) revoke() {
 	}
 }
 
+// holder takes the plane.
+func (w *world) holder(b ledger.Backend) *contract.Holder {
+	w.Helper()
+	h, err := contract.NewHolder(w.Context(), ledger.NewStore(b, brisk), ledger.Options{Now: w.now})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h
+}
+
+// retire revokes and has it retired.
+func (w *world) retire() {
+	w.Helper()
+	w.revoke()
+	if err := w.holder(w.backend).RetireAsked(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if left, err := w.steady().Unask(w.Context()); err != nil || len(left) != 0 {
+		w.Fatalf("left are %v, %v", left, err)
+	}
+}
+
 func (w *world) authority(actor string) messages.Authority {
 	w.Helper()
 	found, err := ledger.NewReader(w.backend, w.now).Authority(w.Context(), messages.ReadAuthority{Principal: principal(actor), Head: true})
@@ -64,17 +89,10 @@ func (w *world) authority(actor string) messages.Authority {
 	return found
 }
 
-// emptyRoot leaves the head as a takeover does: the next epoch, and no root.
-func (w *world) emptyRoot() {
+// takeover has p taken over: the next epoch, and no root.
+func (w *world) takeover() {
 	w.Helper()
-	head := w.authority("p").Head
-	head.Epoch, head.Generation, head.Root = head.Epoch+1, head.Generation+1, messages.Root{}
-	value, err := ledger.EncodeHead(head)
-	if err != nil {
-		w.Fatal(err)
-	}
-	row, _, _ := w.backend.Get(w.Context(), ledger.HeadKey(head.Principal))
-	if _, err := w.backend.Send(w.Context(), ledger.Batch{Writes: []ledger.Write{ledger.Replace(row, value)}}); err != nil {
+	if _, err := w.holder(w.backend).Takeover(w.Context(), messages.BeginTakeover{ID: names.NewUID(), Principal: principal("p"), UID: w.uid, By: "x"}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -136,7 +154,14 @@ func transitions() []transition {
 		return func(w *world) bool {
 			for _, actor := range actors {
 				found := w.authority(actor)
-				if found.Grant.State != messages.GrantRevoked || (found.HasHead && found.Head.State != messages.HeadRetired) {
+				asked, _, err := ledger.NewReader(w.backend, w.now).Asked(w.Context())
+				if err != nil {
+					w.Fatal(err)
+				}
+				if found.Grant.State != messages.GrantRevoked {
+					return false
+				}
+				if found.HasHead && (len(asked) != 1 || !slices.Contains(asked[0].UIDs, found.Head.UID)) {
 					return false
 				}
 			}
@@ -150,16 +175,16 @@ func transitions() []transition {
 	return []transition{
 		{"grant", func(*world) {}, runPut("p", ""), live("p"), []error{messages.GrantStands}},
 		{"grant a machine", func(w *world) { w.put("p", "") }, runPut("m", "p"), live("m"), []error{messages.GrantStands}},
-		{"grant over a revoked one", func(w *world) { w.put("p", ""); w.enrol(); w.revoke() }, runPut("p", ""), live("p"), []error{messages.GrantStands}},
+		{"grant over a revoked one", func(w *world) { w.put("p", ""); w.enrol(); w.retire() }, runPut("p", ""), live("p"), []error{messages.GrantStands}},
 		{"edit", func(w *world) { w.put("p", "") }, runEdit("p", false), edited("p"), []error{messages.GrantMoved}},
 		{"rotate a machine's secret", func(w *world) { w.put("p", ""); w.put("m", "p") }, runEdit("m", true), edited("m"), []error{messages.GrantMoved}},
 		{"revoke without a head", func(w *world) { w.put("p", "") }, runRevoke, ended("p"), nil},
 		{"revoke", func(w *world) { w.put("p", ""); w.enrol() }, runRevoke, ended("p"), nil},
 		{"revoke with machines below", func(w *world) { w.put("p", ""); w.enrol(); w.put("m", "p"); w.put("n", "m") }, runRevoke, ended("p", "m", "n"), nil},
 		{"first exchange", func(w *world) { w.put("p", "") }, runEnrol, rooted, nil},
-		{"first exchange of the next incarnation", func(w *world) { w.put("p", ""); w.enrol(); w.revoke(); w.put("p", "") }, runEnrol, rooted, nil},
+		{"first exchange of the next incarnation", func(w *world) { w.put("p", ""); w.enrol(); w.retire(); w.put("p", "") }, runEnrol, rooted, nil},
 		{"renew the root", func(w *world) { w.put("p", ""); w.enrol(); w.clock = w.clock.Add(80 * 24 * time.Hour) }, runEnrol, rooted, nil},
-		{"fill an empty root", func(w *world) { w.put("p", ""); w.enrol(); w.emptyRoot() }, runEnrol, rooted, nil},
+		{"fill an empty root", func(w *world) { w.put("p", ""); w.enrol(); w.takeover() }, runEnrol, rooted, nil},
 	}
 }
 
@@ -231,12 +256,12 @@ func cut(w *world, tr transition, at int, f fate) {
 // notStuck takes the principal through a whole further life.
 func (w *world) notStuck() {
 	if w.authority("p").HasGrant {
-		w.revoke()
+		w.retire()
 	}
 	w.put("p", "")
 	w.enrol()
 	w.put("k", "p")
-	w.revoke()
+	w.retire()
 	w.holds()
 }
 

@@ -72,7 +72,7 @@ func (e *enrolment) attempt(ctx context.Context, w *Writer) error {
 		return err
 	}
 	if head.found && head.UID == e.ask.UID {
-		return e.stand(ctx, w, head)
+		return e.stand(ctx, w, grant, head)
 	}
 	if !head.over() {
 		return messages.IncarnationStanding
@@ -83,9 +83,10 @@ func (e *enrolment) attempt(ctx context.Context, w *Writer) error {
 	return e.begin(ctx, w, grant, head)
 }
 
-// stand finds, renews or fills the root of the incarnation that stands. Only the
-// head is written; whatever may end the incarnation writes the head too.
-func (e *enrolment) stand(ctx context.Context, w *Writer, head life) error {
+// stand finds, renews or fills the root of the incarnation that stands. Whoever shuts
+// its gate writes the head, and whoever revokes its grant that: either refuses what
+// is written at the same moment.
+func (e *enrolment) stand(ctx context.Context, w *Writer, grant standing, head life) error {
 	switch head.State {
 	case messages.HeadRetired:
 		return messages.IncarnationEnded
@@ -109,7 +110,7 @@ func (e *enrolment) stand(ctx context.Context, w *Writer, head life) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.store.Apply(ctx, Batch{Writes: []Write{Replace(head.row, value)}})
+	_, err = w.store.Apply(ctx, Batch{Writes: []Write{Replace(head.row, value), Touch(grant.row)}})
 	return err
 }
 

@@ -65,31 +65,6 @@ func TestNothingIsIssuedThroughAShutGate(t *testing.T) {
 	}
 }
 
-func TestRevokeLeavesARetirementItsHead(t *testing.T) {
-	w := lived(t)
-	w.gate(messages.HeadRetiring, ledger.KindRetirement)
-	w.revoke()
-	found := w.authority("p")
-	if found.Head.State != messages.HeadRetiring || found.Head.Operation.ID != other || found.Grant.State != messages.GrantRevoked {
-		t.Fatalf("got %+v", found)
-	}
-	if _, err := w.steady().PutGrant(t.Context(), put("p", "")); !errors.Is(err, messages.IncarnationStanding) {
-		t.Errorf("granted over a retirement under way: %v", err)
-	}
-	w.holds()
-}
-
-func TestRevokeSupersedesATakeover(t *testing.T) {
-	w := lived(t)
-	w.gate(messages.HeadFrozen, ledger.KindTakeover)
-	w.revoke()
-	if head := w.authority("p").Head; head.State != messages.HeadRetired || head.Operation.ID != "" {
-		t.Fatalf("got %+v", head)
-	}
-	w.holds()
-	w.notStuck()
-}
-
 func TestNamesThatAreTaken(t *testing.T) {
 	reserve := func(w *world, actor string) {
 		value, err := ledger.EncodeReservation(ledger.Reservation{UID: w.uid, Principal: principal(actor), By: "x"})

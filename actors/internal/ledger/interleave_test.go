@@ -180,8 +180,9 @@ func name(letter string, n int) string { return strings.Repeat(letter, 25) + fmt
 // draw makes an experiment. The incarnations are those that its puts give.
 func draw(t *rapid.T) run {
 	uids := []string{name("u", 0), name("u", 1), name("u", 2)}
-	operation := func(n int) op {
-		o := op{kind: rapid.SampledFrom([]string{"put", "edit", "revoke", "enrol", "enrol"}).Draw(t, "kind"), root: name("r", n)}
+	atOnce := []string{"put", "edit", "revoke", "enrol", "enrol"}
+	operation := func(n int, kinds ...string) op {
+		o := op{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), root: name("r", n)}
 		switch o.kind {
 		case "put":
 			o.uid = name("u", n)
@@ -193,11 +194,11 @@ func draw(t *rapid.T) run {
 		return o
 	}
 	r := run{before: []op{{kind: "put", uid: uids[0]}}}
-	for n := range rapid.IntRange(0, 3).Draw(t, "before") {
-		r.before = append(r.before, operation(n+1))
+	for n := range rapid.IntRange(0, 5).Draw(t, "before") {
+		r.before = append(r.before, operation(n+1, append(atOnce, "retire", "retire")...))
 	}
 	for n := range rapid.IntRange(2, 4).Draw(t, "at once") {
-		r.atOnce = append(r.atOnce, operation(n+1+len(r.before)))
+		r.atOnce = append(r.atOnce, operation(n+1+len(r.before), atOnce...))
 	}
 	r.schedule = rapid.SliceOfN(rapid.IntRange(0, 5), 0, 60).Draw(t, "schedule")
 	r.fates = rapid.SliceOfN(rapid.SampledFrom(append([]fate{answered, answered}, survived...)), 0, 8).Draw(t, "fates")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/contract"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -21,7 +22,7 @@ type state struct {
 
 // op is one call on the principal.
 type op struct {
-	kind     string // put, edit, revoke, enrol
+	kind     string // put, edit, revoke, enrol, retire
 	uid      string // that put gives and enrol asks for
 	root     string // that enrol makes, if it makes one
 	revision uint64 // that edit expects
@@ -58,10 +59,17 @@ func (s state) step(o op) (state, string) {
 			s.live = false
 			s.revision++
 		}
-		if s.head == s.uid {
-			s.active, s.root = false, ""
-		}
 		return s, s.uid
+	case "retire":
+		if !s.born || !s.active {
+			return s, refused
+		}
+		if s.live {
+			s.live = false
+			s.revision++
+		}
+		s.active, s.root = false, ""
+		return s, s.head
 	case "enrol":
 		if !s.live || s.uid != o.uid || (s.born && s.head == o.uid && !s.active) {
 			return s, refused
@@ -133,6 +141,16 @@ func (o op) perform(ctx context.Context, b ledger.Backend) (string, error) {
 		var made messages.GrantWritten
 		made, err = writer.RevokeGrant(ctx, messages.RevokeGrant{Principal: p, By: "x"})
 		answer = made.UID
+	case "retire":
+		head, _ := found(ctx, b)
+		if !head.active {
+			return refused, nil
+		}
+		var holder *contract.Holder
+		if holder, err = contract.NewHolder(ctx, ledger.NewStore(b, steady), ledger.Options{Now: fixedClock}); err == nil {
+			_, err = holder.Retire(ctx, head.head)
+		}
+		answer = head.head
 	case "enrol":
 		var made messages.Enrolled
 		made, err = writer.Enrol(ctx, messages.Enrol{Principal: p, UID: o.uid})

@@ -36,7 +36,7 @@ func TestGrantThatWasEditedBeforeItsAnswer(t *testing.T) {
 func TestGrantThatWasRevokedAndGivenAnewBeforeItsAnswer(t *testing.T) {
 	for name, others := range map[string]func(*world){
 		"a grant that stands":  func(w *world) { w.revoke(); w.put("p", "") },
-		"a grant that is over": func(w *world) { w.revoke(); w.put("p", ""); w.enrol(); w.revoke() },
+		"a grant that is over": func(w *world) { w.revoke(); w.put("p", ""); w.enrol(); w.retire() },
 	} {
 		w := freshWorld(t)
 		_, err := w.writer(interrupted(w, func() { others(w) })).PutGrant(t.Context(), put("p", ""))
@@ -68,7 +68,7 @@ func TestRevocationThatWasWrittenOverBeforeItsAnswer(t *testing.T) {
 	w.put("p", "")
 	w.enrol()
 	var next string
-	_, err := w.writer(interrupted(w, func() { w.put("p", ""); next = w.uid })).RevokeGrant(t.Context(), messages.RevokeGrant{Principal: principal("p"), By: "x"})
+	_, err := w.writer(interrupted(w, func() { w.retire(); w.put("p", ""); next = w.uid })).RevokeGrant(t.Context(), messages.RevokeGrant{Principal: principal("p"), By: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

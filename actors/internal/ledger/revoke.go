@@ -9,14 +9,16 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// RevokeGrant ends a principal's grant and, in the same batch, its incarnation;
-// then, each in a batch of its own, every machine's grant below it. When it
-// answers, all of it is durable. A process that dies in between has denied the
-// principal and, since their chain no longer holds, everybody below; asking again
-// finishes the rest. So revoking what is revoked succeeds. Refused with
-// messages.GrantNotFound where no grant ever stood. A row that cannot be read stops
-// nobody else's end; since it may be of one below, the answer is then RowCorrupt,
-// with its key in the cause, and asking again finishes once it can be read.
+// RevokeGrant ends a principal's grant and, in the same batch, asks for the
+// retirement of its incarnation; then, each in a batch of its own, it does so for
+// every machine's grant below. When it answers, all of it is durable: nobody is
+// admitted any more, and whoever holds the plane ends the incarnations. A process
+// that dies in between has denied the principal and, since their chain no longer
+// holds, everybody below; asking again finishes the rest. So revoking what is revoked
+// succeeds. Refused with messages.GrantNotFound where no grant ever stood. A row that
+// cannot be read stops nobody else's end; since it may be of one below, the answer is
+// then RowCorrupt, with its key in the cause, and asking again finishes once it can be
+// read.
 func (w *Writer) RevokeGrant(ctx context.Context, ask messages.RevokeGrant) (messages.GrantWritten, error) {
 	if err := names.CheckPrincipal(ask.Principal); err != nil {
 		return messages.GrantWritten{}, err
@@ -75,11 +77,38 @@ func (w *Writer) endBelow(ctx context.Context, ask messages.RevokeGrant) error {
 	return nil
 }
 
-// end makes the grant of one principal revoked and its incarnation retired: the
-// one named, or without a name the one it finds.
+// AskRetirement revokes one principal's grant and, in the same batch, asks for the
+// retirement of its incarnation. It answers with the id of that retirement, also when
+// it was asked for, begun or done before; with none when the grant was never used, so
+// that there is nothing to end. The machines below are denied, since their chain no
+// longer holds, and keep their grants.
+//
+// Refused with messages.GrantNotFound where no grant ever stood, and with
+// IncarnationEnded when UID names none that this principal has or had.
+func (w *Writer) AskRetirement(ctx context.Context, ask messages.AskRetirement) (messages.RetirementAsked, error) {
+	if err := names.CheckPrincipal(ask.Principal); err != nil {
+		return messages.RetirementAsked{}, err
+	}
+	if ask.UID != "" {
+		if err := names.CheckUID(ask.UID); err != nil {
+			return messages.RetirementAsked{}, err
+		}
+	}
+	if err := checkContent(messages.Allowance{}, "", ask.By); err != nil {
+		return messages.RetirementAsked{}, err
+	}
+	ending := &ending{of: ask.Principal, by: ask.By, uid: ask.UID, named: ask.UID != "", witness: w.NewUID()}
+	if err := ending.run(ctx, w); err != nil {
+		return messages.RetirementAsked{}, err
+	}
+	return messages.RetirementAsked{Principal: ask.Principal, UID: ending.uid, Operation: ending.operation}, nil
+}
+
+// end makes the grant of one principal revoked and its incarnation's retirement asked
+// for: of the one named, or without a name of the one it finds.
 func (w *Writer) end(ctx context.Context, p messages.Principal, uid, by string) (messages.Grant, error) {
 	ending := &ending{of: p, by: by, uid: uid, witness: w.NewUID()}
-	err := w.transition(ctx, func(ctx context.Context) error { return ending.attempt(ctx, w) })
+	err := ending.run(ctx, w)
 	return ending.result, err
 }
 
@@ -90,57 +119,108 @@ type ending struct {
 	witness string
 	// uid is the incarnation that is being ended; if none was named, the one met first.
 	uid    string
+	named  bool
 	result messages.Grant
+	// operation is the retirement of it; empty when there is nothing to end.
+	operation string
 }
 
-func (e *ending) attempt(ctx context.Context, w *Writer) error {
-	before, err := w.grantOf(ctx, e.of)
+// run goes one after another with the others of this process: they write one row of
+// what is asked for.
+func (e *ending) run(ctx context.Context, w *Writer) error {
+	leave, err := w.endings.enter(ctx, messages.Principal{})
 	if err != nil {
 		return err
 	}
+	defer leave()
+	return w.transition(ctx, func(ctx context.Context) error {
+		wrote, err := e.attempt(ctx, w)
+		if err == nil && !wrote { // so the answer rests on what was read
+			if err = w.store.Sync(ctx); err == nil {
+				_, err = e.attempt(ctx, w)
+			}
+		}
+		return err
+	})
+}
+
+// attempt reports whether there was anything to write.
+func (e *ending) attempt(ctx context.Context, w *Writer) (bool, error) {
+	before, err := w.grantOf(ctx, e.of)
+	if err != nil {
+		return false, err
+	}
 	if !before.found {
-		return messages.GrantNotFound
+		return false, messages.GrantNotFound
 	}
 	if e.uid == "" {
 		e.uid = before.UID
 	}
 	if before.UID != e.uid {
-		return nil // ended by another, and granted anew since
+		return false, e.past(ctx, w)
 	}
 	head, err := w.headOf(ctx, e.of)
 	if err != nil {
-		return err
+		return false, err
 	}
-	batch, err := e.batch(before, head, w)
+	batch, err := e.batch(ctx, before, head, w)
 	if err != nil || len(batch.Writes) == 0 {
-		return err
+		return false, err
 	}
 	_, err = w.store.Apply(ctx, batch)
-	return err
+	return true, err
+}
+
+// past says what became of an incarnation whose grant has been given anew: whoever
+// lived under it has been retired, since nothing is granted over one that stands.
+func (e *ending) past(ctx context.Context, w *Writer) error {
+	row, found, err := w.store.Get(ctx, UIDKey(e.uid))
+	if err != nil {
+		return err
+	}
+	var reservation Reservation
+	if found {
+		if reservation, err = DecodeReservation(row); err != nil {
+			return err
+		}
+	}
+	switch {
+	case found && reservation.Principal == e.of:
+		e.operation = OperationOf(e.uid)
+	case e.named:
+		return messages.IncarnationEnded.Because("%s has and had no such incarnation", e.of)
+	}
+	return nil
 }
 
 // batch is what is left to write; nothing when all is done.
-func (e *ending) batch(before standing, head life, w *Writer) (Batch, error) {
+func (e *ending) batch(ctx context.Context, before standing, head life, w *Writer) (Batch, error) {
 	var batch Batch
-	e.result = before.Grant
+	e.result, e.operation = before.Grant, ""
 	if before.live() {
-		e.result.State, e.result.By, e.result.At = messages.GrantRevoked, e.by, w.now()
-		e.result.Revision++
+		e.result = revoked(before.Grant, e.by, w.now())
 		value, err := EncodeGrant(e.result, e.witness)
 		if err != nil {
 			return Batch{}, err
 		}
 		batch = Batch{Writes: []Write{Replace(before.row, value)}, Witness: before.row.Key}
 	}
-	// A retirement under way ends the head itself; a takeover is superseded.
-	if head.found && head.UID == before.UID && (head.State == messages.HeadActive || head.State == messages.HeadFrozen) {
-		over := head.Head
-		over.State, over.Operation, over.Root = messages.HeadRetired, messages.OperationRef{}, messages.Root{}
-		value, err := EncodeHead(over)
-		if err != nil {
-			return Batch{}, err
-		}
-		batch.Writes = append(batch.Writes, Replace(head.row, value))
+	// Who exchanges at this moment touches the grant: where there is no head now, there
+	// will be none.
+	if !head.found || head.UID != e.uid {
+		return batch, nil
+	}
+	e.operation = OperationOf(e.uid)
+	if head.State != messages.HeadActive && head.State != messages.HeadFrozen {
+		return batch, nil // it is under way, or done
+	}
+	asks, err := w.ask(ctx, e.uid, e.witness)
+	if err != nil || asks.Key == "" {
+		return batch, err
+	}
+	batch.Writes = append(batch.Writes, asks)
+	if batch.Witness == "" {
+		batch.Witness = asks.Key
 	}
 	return batch, nil
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -15,7 +14,7 @@ const rootLife = 90 * 24 * time.Hour
 
 // Options are what a Writer takes from outside.
 type Options struct {
-	// Instance names the process in what it reserves; it is one token of a key.
+	// Instance names the process in what it reserves and asks for; it is one token of a key.
 	Instance string
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -25,7 +24,7 @@ type Options struct {
 	NewSecret func() messages.Secret
 }
 
-// Writer makes the transitions of grants and roots. Each call is one transition,
+// Writer makes the transitions of grants, roots and what descends from them. Each call is one transition,
 // durable when it returns without error. It is safe for concurrent use, also by
 // several processes: whoever loses a race reads again and decides anew.
 //
@@ -35,6 +34,7 @@ type Options struct {
 type Writer struct {
 	store     *Store
 	exchanges queues
+	endings   queues // of one line: the zero principal's
 	Options
 }
 
@@ -55,34 +55,9 @@ func NewWriter(store *Store, options Options) *Writer {
 // now is the clock in the whole milliseconds that rows hold.
 func (w *Writer) now() time.Time { return instant(millis(w.Options.Now())) }
 
-// transition repeats step, which reads, decides and writes, until it is decided:
-// when its write is lost, it reads again. A refusal must rest on what the leader
-// holds now, since no write is there to protect it: it is decided a second time,
-// under a proved leader.
+// transition repeats step until it is decided: see Store.decide.
 func (w *Writer) transition(ctx context.Context, step func(context.Context) error) error {
-	var turn *turn // begins with the first loss: what was waited for before is nobody's contention
-	for proved := false; ; {
-		err := step(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, ErrLost):
-			proved = false
-			if turn == nil {
-				turn = w.store.begin()
-			}
-			if !turn.pause(ctx) {
-				return messages.Contended.From(err)
-			}
-		case proved || messages.Describe(err).Retryable:
-			return err
-		default:
-			if err := w.store.Sync(ctx); err != nil {
-				return err
-			}
-			proved = true
-		}
-	}
+	return w.store.decide(ctx, step)
 }
 
 // standing is a grant as a transition found it.
@@ -93,7 +68,11 @@ type standing struct {
 }
 
 func (w *Writer) grantOf(ctx context.Context, p messages.Principal) (standing, error) {
-	row, found, err := w.store.Get(ctx, GrantKey(p))
+	return grantAt(ctx, w.store, p)
+}
+
+func grantAt(ctx context.Context, source Source, p messages.Principal) (standing, error) {
+	row, found, err := source.Get(ctx, GrantKey(p))
 	if err != nil || !found {
 		return standing{row: Row{Key: GrantKey(p)}}, err
 	}
@@ -111,7 +90,11 @@ type life struct {
 }
 
 func (w *Writer) headOf(ctx context.Context, p messages.Principal) (life, error) {
-	row, found, err := w.store.Get(ctx, HeadKey(p))
+	return headAt(ctx, w.store, p)
+}
+
+func headAt(ctx context.Context, source Source, p messages.Principal) (life, error) {
+	row, found, err := source.Get(ctx, HeadKey(p))
 	if err != nil || !found {
 		return life{row: Row{Key: HeadKey(p)}}, err
 	}

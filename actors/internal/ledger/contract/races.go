@@ -17,6 +17,10 @@ func revokeBelow(t *testing.T, ctx context.Context, s *bench) {
 		must(s.Enrol(ctx, messages.Enrol{Principal: made.Principal, UID: made.UID}))(t)
 	}
 	must(s.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal("p"), By: "test"}))(t)
+	if asked, _, err := s.Asked(ctx); err != nil || len(asked) != 1 || len(asked[0].UIDs) != 4 {
+		t.Errorf("asked for: %v, %v", asked, err)
+	}
+	s.retireAsked(t, ctx)
 	for actor, live := range map[string]bool{"p": false, "m": false, "n": false, "o": false, "q": true, "r": true} {
 		found := must(s.Authority(ctx, messages.ReadAuthority{Principal: principal(actor), Head: true}))(t)
 		if (found.Grant.State == messages.GrantLive) != live || (found.Head.State == messages.HeadActive) != live {
@@ -72,6 +76,7 @@ func revokeAgainstEnrol(t *testing.T, ctx context.Context, s *bench) {
 			}
 		})
 		racing.Wait()
+		s.retireAsked(t, ctx)
 		found := must(s.Authority(ctx, messages.ReadAuthority{Principal: made.Principal, Head: true}))(t)
 		if found.Grant.State != messages.GrantRevoked || (found.HasHead && found.Head.State != messages.HeadRetired) {
 			t.Errorf("%d: grant %s, head %s", i, found.Grant.State, found.Head.State)

@@ -40,6 +40,23 @@ func (s *bench) now() time.Time {
 	return s.clock
 }
 
+// holder takes the plane.
+func (s *bench) holder(t *testing.T, ctx context.Context) *Holder {
+	t.Helper()
+	return must(NewHolder(ctx, s.store, ledger.Options{Now: s.now}))(t)
+}
+
+// retireAsked has somebody take the plane and retire all that is asked for.
+func (s *bench) retireAsked(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if err := s.holder(t, ctx).RetireAsked(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := must(s.Unask(ctx))(t); len(left) != 0 {
+		t.Fatalf("still asked for: %v", left)
+	}
+}
+
 func (s *bench) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,6 +143,9 @@ func lifeOfAPerson(t *testing.T, ctx context.Context, s *bench) {
 		t.Fatalf("revoked as %+v, then as %+v", ended, again)
 	}
 	want(t, s.enrol(ctx, "p", first.UID), messages.NotGranted)
+	_, err = s.PutGrant(ctx, ask)
+	want(t, err, messages.IncarnationStanding)
+	s.retireAsked(t, ctx)
 	found = must(s.Authority(ctx, messages.ReadAuthority{Principal: ask.Principal, Head: true}))(t)
 	if found.Head.State != messages.HeadRetired || found.Head.Root.ID != "" || found.Grant.State != messages.GrantRevoked || found.Grant.By != "other" {
 		t.Fatalf("after the end: %+v", found)
