@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 )
 
 // The lane brings the group to where every child of its Spec is open, one step after
@@ -124,7 +125,7 @@ func (g *group) raise(ctx context.Context, k *seat) {
 	switch {
 	case err == nil:
 		g.raised(k, generation)
-	case ctx.Err() != nil: // called off
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)): // called off
 	default:
 		g.openFailed(k, err)
 	}

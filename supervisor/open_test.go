@@ -347,3 +347,16 @@ func TestSpecIsValidatedWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestFailureOutlastsTheCaller has an open fail, and its unwinding take until nobody
+// waits for the start any more: the error says what failed all the same.
+func TestFailureOutlastsTheCaller(t *testing.T) {
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	first := &probe{close: func(l *Life, _ *Close) { cancel(); l.ClosedWith(nil) }}
+	failing := &probe{open: func(l *Life) { l.Fail(errBoom) }}
+	tree, err := Start(ctx, newSystem(), group("root", group("inner", first.spec("first"), failing.spec("failing"))))
+	if tree != nil || !errors.Is(err, errBoom) {
+		t.Fatalf("got %v", err)
+	}
+}
