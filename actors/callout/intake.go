@@ -135,7 +135,7 @@ func (in *intake) shut(ctx context.Context) error {
 		if err := l.drain(ctx); err != nil {
 			return err
 		}
-		if err := flush(ctx, conn); err != nil {
+		if err := flush(ctx, conn); err != nil && !conn.NATS().IsClosed() {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func (h *Handle) root() supervisor.Spec {
 			plane.Spec(h.planeConfig()),
 			{Name: respondersPath, Restart: supervisor.Escalate, Group: &supervisor.Group{
 				Children: h.responders(),
-				Stages:   []supervisor.Stage{{Name: "responders", Close: h.responderNames()}},
+				Stages:   []supervisor.Stage{{Name: "responders", Drain: h.responderNames(), Close: h.responderNames()}},
 			}},
 			presence.Spec(h.presenceConfig()),
 			exchange.Spec(h.exchangeConfig()),
