@@ -3,7 +3,6 @@ package supervisor_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -243,42 +242,6 @@ func TestOrder(t *testing.T) {
 	if len(got) != 1000 {
 		t.Fatalf("%d arrived", len(got))
 	}
-}
-
-func TestReceiveMiddleware(t *testing.T) {
-	var mu sync.Mutex
-	seen := map[string]int{}
-	wrap := func(path string, next func(actor.Context)) func(actor.Context) {
-		return func(c actor.Context) {
-			mu.Lock()
-			seen[path]++
-			mu.Unlock()
-			if c.Message() == "drop" {
-				return
-			}
-			if c.Message() == "inject" {
-				panic(errBoom)
-			}
-			next(c)
-		}
-	}
-	tree := start(t, group("root", plain("a", nil), plain("b", nil)), WithReceive(wrap))
-	sub := tree.Events(16)
-	defer sub.Close()
-	if _, err := Ask[any](within(t), ref(t, tree, "a"), "inject"); !errors.Is(err, ErrUnavailable) {
-		t.Fatal(err)
-	}
-	next(t, sub, at[Opened]("a"))
-	short, cancel := context.WithTimeout(within(t), time.Millisecond)
-	defer cancel()
-	if _, err := Ask[any](short, ref(t, tree, "b"), "drop"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool { // Started, Open and the message, at least
-		mu.Lock()
-		defer mu.Unlock()
-		return seen["a"] >= 4 && seen["b"] >= 3
-	})
 }
 
 func TestGoexitInReceiveIsADeath(t *testing.T) {

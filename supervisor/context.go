@@ -20,7 +20,8 @@ type leafContext struct {
 	actor.Context
 	life    *Life
 	inner   actor.Actor
-	current *delivery // nil while the library itself speaks
+	current *delivery              // nil while the library itself speaks
+	shown   *actor.MessageEnvelope // what a middleware handed on, or nil
 }
 
 // Self returns the address of this life alone: what arrives there after its end is
@@ -37,6 +38,9 @@ func (c *leafContext) Actor() actor.Actor { return c.inner }
 func (c *leafContext) Logger() *slog.Logger { return c.life.Log() }
 
 func (c *leafContext) Message() any {
+	if c.shown != nil {
+		return c.shown.Message
+	}
 	if c.current != nil {
 		return c.current.msg
 	}
@@ -44,6 +48,9 @@ func (c *leafContext) Message() any {
 }
 
 func (c *leafContext) MessageHeader() actor.ReadonlyMessageHeader {
+	if c.shown != nil && c.shown.Header != nil {
+		return c.shown.Header
+	}
 	if c.current != nil && c.current.header != nil {
 		return c.current.header
 	}
@@ -123,13 +130,13 @@ func (c *leafContext) RequestFuture(to *actor.PID, message any, limit time.Durat
 
 // ReenterAfter runs then inside the actor, with the message that was current.
 func (c *leafContext) ReenterAfter(f *actor.Future, then func(res any, err error)) {
-	d := c.current
+	d, e := c.current, c.shown
 	c.Context.ReenterAfter(f, func(res any, err error) {
 		if c.life.ended() {
 			return
 		}
-		c.current = d
-		defer func() { c.current = nil }()
+		c.current, c.shown = d, e
+		defer func() { c.current, c.shown = nil, nil }()
 		c.life.guard("continuation", func() { then(res, err) })
 	})
 }

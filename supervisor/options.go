@@ -15,8 +15,9 @@ type settings struct {
 	logger  *slog.Logger
 	clock   Clock
 	random  func() float64
-	receive func(path string, next func(actor.Context)) func(actor.Context)
 	restart RestartConfig
+
+	middleware func(path string) []actor.ReceiverMiddleware
 }
 
 func defaults() settings {
@@ -76,10 +77,15 @@ func WithClock(c Clock) Option { return func(s *settings) { s.clock = c } }
 // from several goroutines.
 func WithRandom(f func() float64) Option { return func(s *settings) { s.random = f } }
 
-// WithReceive puts a middleware around the Receive of every leaf, made once for
-// each life. It is meant for fault injection: it may delay, drop or panic.
-func WithReceive(m func(path string, next func(actor.Context)) func(actor.Context)) Option {
-	return func(s *settings) { s.receive = m }
+// WithMiddleware puts the library's receiver middleware before the Receive of every
+// leaf, the first of the list outermost; of is asked once for each life, with the path
+// of its leaf, and may return none. It sees every message: the leaf's own, *Open, *Drain
+// and *Close, and the library's Started, Stopping and Stopped. What it panics with is
+// the leaf's death. What it does not hand on was received and is not answered: who
+// asked waits until the deadline. What it hands on changed arrives changed; who gets the
+// answer cannot be changed. It runs inside the actor and holds it up while it runs.
+func WithMiddleware(of func(path string) []actor.ReceiverMiddleware) Option {
+	return func(s *settings) { s.middleware = of }
 }
 
 // WithRestart replaces DefaultRestart.

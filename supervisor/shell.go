@@ -9,7 +9,7 @@ import (
 type shell struct {
 	life    *Life
 	ctx     *leafContext
-	receive func(actor.Context)
+	receive func() // hands the current message to the leaf
 }
 
 type killMessage struct{}
@@ -38,10 +38,7 @@ func (s *shell) start(c actor.Context) {
 	s.ctx = &leafContext{Context: c, life: l}
 	l.guard("new", func() {
 		s.ctx.inner = l.seat.spec.New(l)
-		s.receive = s.ctx.inner.Receive
-		if wrap := l.tree.set.receive; wrap != nil {
-			s.receive = wrap(l.Path(), s.receive)
-		}
+		s.receive = s.ctx.receiver()
 	})
 	s.pass()
 }
@@ -49,7 +46,7 @@ func (s *shell) start(c actor.Context) {
 // pass hands on what the library says.
 func (s *shell) pass() {
 	if s.receive != nil {
-		s.life.guard("receive", func() { s.receive(s.ctx) })
+		s.life.guard("receive", s.receive)
 	}
 }
 
@@ -67,10 +64,7 @@ func (s *shell) handle(d *delivery) {
 		if _, kill := d.msg.(killMessage); kill {
 			panic(ErrKilled)
 		}
-		s.receive(s.ctx)
-		if auto, ok := d.msg.(actor.AutoRespond); ok {
-			d.answer(s.life.tree, auto.GetAutoResponse(s.ctx))
-		}
+		s.receive()
 	})
 }
 

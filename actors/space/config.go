@@ -73,9 +73,10 @@ type Config struct {
 
 	// FaultInjection opens POST /v1/debug/kill.
 	FaultInjection bool
-	// Intercept wraps the Receive of every actor, by path; for fault injection in
-	// tests of an embedding program. Nil leaves them bare.
-	Intercept func(path string, next func(actor.Context)) func(actor.Context)
+	// Middleware puts the library's receiver middleware before every actor, by the
+	// actor's path, for tracing and for fault injection; see supervisor.WithMiddleware.
+	// What it sees may hold secrets. Nil leaves the actors bare.
+	Middleware func(path string) []actor.ReceiverMiddleware
 
 	// Logger receives structured logs; nil discards them.
 	Logger *slog.Logger

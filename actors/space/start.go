@@ -77,8 +77,8 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 
 func (h *Handle) options() []supervisor.Option {
 	options := []supervisor.Option{supervisor.WithLogger(h.config.Logger)}
-	if h.config.Intercept != nil {
-		options = append(options, supervisor.WithReceive(h.config.Intercept))
+	if h.config.Middleware != nil {
+		options = append(options, supervisor.WithMiddleware(h.config.Middleware))
 	}
 	return options
 }

@@ -21,7 +21,7 @@ var openOrder = []string{
 	"callout/1", "callout/2", "presence", "exchange",
 }
 
-// script records who was asked to open and to close, and makes some of them panic
+// script records who was asked to open, to drain and to close, and makes some of them panic
 // at it.
 type script struct {
 	panics map[string]bool // "open plane/reader"
@@ -30,16 +30,20 @@ type script struct {
 	told []string
 }
 
-func (s *script) around(path string, next func(actor.Context)) func(actor.Context) {
-	return func(ctx actor.Context) {
-		switch ctx.Message().(type) {
-		case *supervisor.Open:
-			s.note("open " + path)
-		case *supervisor.Close:
-			s.note("close " + path)
+func (s *script) around(path string) []actor.ReceiverMiddleware {
+	return []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(ctx actor.ReceiverContext, e *actor.MessageEnvelope) {
+			switch e.Message.(type) {
+			case *supervisor.Open:
+				s.note("open " + path)
+			case *supervisor.Close:
+				s.note("close " + path)
+			case *supervisor.Drain:
+				s.note("drain " + path)
+			}
+			next(ctx, e)
 		}
-		next(ctx)
-	}
+	}}
 }
 
 func (s *script) note(what string) {
@@ -58,7 +62,7 @@ func TestOpenFailsAtEachChild(t *testing.T) {
 	for i, failing := range openOrder {
 		t.Run(strings.ReplaceAll(failing, "/", "-"), func(t *testing.T) {
 			s := &script{panics: map[string]bool{"open " + failing: true}}
-			w := world.New(t, func(c *space.Config) { c.Intercept = s.around })
+			w := world.New(t, func(c *space.Config) { c.Middleware = s.around })
 			err := startFails(t, w)
 			if !strings.Contains(err.Error(), failing) || !strings.Contains(err.Error(), "by the script: open "+failing) {
 				t.Errorf("the error does not say what failed and why: %v", err)
@@ -82,7 +86,7 @@ func TestOpenFailsAtEachChild(t *testing.T) {
 // the other steps.
 func TestUnwindFails(t *testing.T) {
 	s := &script{panics: map[string]bool{"open exchange": true, "close callout/1": true, "close plane/reader": true}}
-	w := world.New(t, func(c *space.Config) { c.Intercept = s.around })
+	w := world.New(t, func(c *space.Config) { c.Middleware = s.around })
 	err := startFails(t, w)
 	for what := range s.panics {
 		if !strings.Contains(err.Error(), what) {

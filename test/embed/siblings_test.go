@@ -1,7 +1,6 @@
 package embed_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
+	"github.com/cotal-ai/authplane/test/faults"
 	"github.com/cotal-ai/authplane/test/world"
 )
 
@@ -52,17 +52,9 @@ func TestOneLosesItsBroker(t *testing.T) {
 // TestOneFails has an actor of one space never open again once it has died, until
 // the space gives up.
 func TestOneFails(t *testing.T) {
-	var opened atomic.Int32
-	first, second := siblings(t, func(c *space.Config) {
-		c.Intercept = func(path string, next func(actor.Context)) func(actor.Context) {
-			return func(ctx actor.Context) {
-				if _, opens := ctx.Message().(*supervisor.Open); opens && path == "plane/writer" && opened.Add(1) > 1 {
-					panic("by the test")
-				}
-				next(ctx)
-			}
-		}
-	})
+	inject := &faults.Injector{}
+	first, second := siblings(t, inject.Into)
+	inject.Arm(faults.Fault{Actor: "plane/writer", Harm: faults.Throw, Message: &supervisor.Open{}, Always: true})
 	watched := untouched(second)
 	first.Call("POST", "/v1/debug/kill", map[string]string{"actor": "plane/writer", "how": "panic"}, nil)
 	within(t, first.Space.Failed(), "the failure of the first")

@@ -3,8 +3,10 @@ package faults_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +30,13 @@ func rowsOf(phase faults.Phase) []faults.Row {
 	return rows
 }
 
-func name(r faults.Row) string { return strings.ReplaceAll(r.Actor, "/", "-") + " " + string(r.Way) }
+func name(r faults.Row) string {
+	n := strings.ReplaceAll(r.Actor, "/", "-") + " " + string(r.Way)
+	if r.Message != nil {
+		n += fmt.Sprintf(" %T", r.Message)
+	}
+	return n
+}
 
 // TestTableIsWhole has every actor of a space in the table, and no other.
 func TestTableIsWhole(t *testing.T) {
@@ -63,12 +71,19 @@ func TestIdle(t *testing.T) {
 
 func TestUnderLoad(t *testing.T) {
 	t.Parallel()
-	w := world.Open(t)
+	inject := &faults.Injector{}
+	w := world.Open(t, inject.Into)
 	ctx, stop := context.WithCancel(context.Background())
 	l := world.StartLoad(ctx, w)
+	connects := func() bool { return l.AwaitConnect(faults.Within) }
 	for _, r := range rowsOf(faults.Loaded) {
 		t.Run(name(r), func(t *testing.T) {
-			killed(t, w, r, func() bool { return l.AwaitConnect(faults.Within) })
+			switch r.Way {
+			case faults.Panic, faults.Stop, faults.Disconnect:
+				killed(t, w, r, connects)
+			default:
+				struck(t, w, r, inject, l)
+			}
 		})
 	}
 	stop()
@@ -76,13 +91,14 @@ func TestUnderLoad(t *testing.T) {
 	l.Check(t)
 }
 
-// killed runs a row of an open space.
+// killed runs a row of an open space in which somebody kills.
 func killed(t *testing.T, w *world.World, r faults.Row, connects func() bool) {
 	awaitReady(w)
-	before, lives := w.Space.Status().Plane.Generation, w.Actor(r.Actor).Generation
+	check := returns(t, w, r, connects)
+	before := w.Actor(r.Actor).Generation
 	_, _, err := w.Space.Kill(t.Context(), r.Actor, string(r.Way))
 	if r.Outcome == faults.Inapplicable {
-		if !errors.Is(err, messages.KillInapplicable) || w.Actor(r.Actor).Generation != lives {
+		if !errors.Is(err, messages.KillInapplicable) || w.Actor(r.Actor).Generation != before {
 			t.Errorf("got %v", err)
 		}
 		return
@@ -90,17 +106,79 @@ func killed(t *testing.T, w *world.World, r faults.Row, connects func() bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	if !connects() {
-		t.Errorf("no connect within %s", faults.Within)
+	check()
+}
+
+// returns gives a check, for just after a death, that all is well again in time.
+func returns(t *testing.T, w *world.World, r faults.Row, connects func() bool) func() {
+	before, lives := w.Space.Status().Plane.Generation, w.Actor(r.Actor).Generation
+	return func() {
+		began := time.Now()
+		if !connects() {
+			t.Errorf("no connect within %s", faults.Within)
+		}
+		w.AwaitLife(r.Actor, lives+1)
+		awaitReady(w)
+		if took := time.Since(began); took > faults.Within {
+			t.Errorf("well again after %s", took)
+		}
+		if fenced := w.Space.Status().Plane.Generation != before; fenced != (r.Outcome == faults.Fences) {
+			t.Errorf("claims before %d, after %d", before, w.Space.Status().Plane.Generation)
+		}
 	}
-	w.AwaitLife(r.Actor, lives+1)
+}
+
+// struck runs a row of an open space in which a message is struck under load: one of
+// those that the load causes, not the first of its kind.
+func struck(t *testing.T, w *world.World, r faults.Row, inject *faults.Injector, l *world.Load) {
 	awaitReady(w)
-	if took := time.Since(began); took > faults.Within {
-		t.Errorf("well again after %s", took)
+	connects := func() bool { return l.AwaitConnect(faults.Within) }
+	check := returns(t, w, r, connects)
+	before, lives, failed := w.Space.Status().Plane, w.Actor(r.Actor).Generation, len(l.Failed())
+	fault := faults.Fault{Actor: r.Actor, Harm: harm(r.Way), Message: r.Message}
+	if r.Message != nil {
+		fault.Nth = 3
 	}
-	if fenced := w.Space.Status().Plane.Generation != before; fenced != (r.Outcome == faults.Fences) {
-		t.Errorf("claims before %d, after %d", before, w.Space.Status().Plane.Generation)
+	armed := inject.Arm(fault)
+	defer armed.Disarm()
+	await(t, armed.Struck(), "the message")
+	if r.Outcome == faults.Returns {
+		check()
+		return
+	}
+	if reading := r.Actor == "plane/reader"; !reading || r.Way == faults.Lose {
+		if !connects() {
+			t.Errorf("no connect within %s", faults.Within)
+		}
+	}
+	if r.Actor == "plane/writer" {
+		w.Poll("who waited to be told", func() bool { return len(l.Failed()) > failed })
+		for _, told := range l.Failed()[failed:] {
+			t.Log(told)
+			if !strings.HasSuffix(told, " 503") {
+				t.Errorf("told as %q", told)
+			}
+		}
+	}
+	armed.Disarm()
+	if !connects() {
+		t.Errorf("no connect within %s after it", faults.Within)
+	}
+	if now := w.Space.Status().Plane; w.Actor(r.Actor).Generation != lives || now.Generation != before.Generation || now.State != messages.PlaneActive {
+		t.Errorf("the plane was %+v and is %+v, the actor's life %d and %d", before, now, lives, w.Actor(r.Actor).Generation)
+	}
+}
+
+func harm(w faults.Way) faults.Harm {
+	return map[faults.Way]faults.Harm{faults.Strike: faults.Throw, faults.Lose: faults.Drop, faults.Delay: faults.Hold}[w]
+}
+
+func await(t *testing.T, what <-chan struct{}, name string) {
+	t.Helper()
+	select {
+	case <-what:
+	case <-time.After(world.Patience):
+		t.Fatalf("waited in vain for %s", name)
 	}
 }
 
@@ -111,30 +189,48 @@ func awaitReady(w *world.World) {
 	})
 }
 
-// dies has an actor panic over one of the kit's messages.
-func dies[M any](path string, told func(string)) func(*space.Config) {
-	return func(c *space.Config) {
-		c.Intercept = func(at string, next func(actor.Context)) func(actor.Context) {
-			return func(ctx actor.Context) {
-				if _, closing := ctx.Message().(*supervisor.Close); closing {
-					told(at)
-				}
-				if _, it := ctx.Message().(M); it && at == path {
-					panic("by the table")
-				}
-				next(ctx)
+// closes notes who was asked to close, in that order.
+type closes struct {
+	mu   sync.Mutex
+	told []string
+}
+
+// beside has the closes of a space noted before the injector strikes.
+func (c *closes) beside(inject *faults.Injector) func(*space.Config) {
+	return func(config *space.Config) {
+		config.Middleware = func(path string) []actor.ReceiverMiddleware {
+			return append([]actor.ReceiverMiddleware{c.note(path)}, inject.Middleware(path)...)
+		}
+	}
+}
+
+func (c *closes) note(path string) actor.ReceiverMiddleware {
+	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(ctx actor.ReceiverContext, e *actor.MessageEnvelope) {
+			if _, closing := e.Message.(*supervisor.Close); closing {
+				c.mu.Lock()
+				c.told = append(c.told, path)
+				c.mu.Unlock()
 			}
+			next(ctx, e)
 		}
 	}
 }
 
 func TestOpening(t *testing.T) {
 	t.Parallel()
-	for i, r := range rowsOf(faults.Opening) {
+	for _, r := range rowsOf(faults.Opening) {
 		t.Run(name(r), func(t *testing.T) {
-			closed := make(chan string, len(faults.Actors())) // each closes once
-			w := world.New(t, dies[*supervisor.Open](r.Actor, func(at string) { closed <- at }))
-			h, err := space.Start(w.Context(), w.System, w.Config)
+			if r.Way == faults.Delay {
+				t.Parallel() // it takes as long as an opening may
+			}
+			inject, closed := &faults.Injector{}, &closes{}
+			armed := inject.Arm(faults.Fault{Actor: r.Actor, Harm: harm(r.Way), Message: r.Message})
+			defer armed.Disarm()
+			w := world.New(t, closed.beside(inject))
+			ctx, cancel := context.WithTimeout(context.Background(), 4*world.Patience) // every limit on the way is spent
+			defer cancel()
+			h, err := space.Start(ctx, w.System, w.Config)
 			if err == nil {
 				_ = h.Close(w.Context())
 				t.Fatal("it opened")
@@ -142,16 +238,15 @@ func TestOpening(t *testing.T) {
 			if !strings.Contains(err.Error(), r.Actor) {
 				t.Errorf("the error does not name it: %v", err)
 			}
-			close(closed)
-			var got []string
-			for at := range closed {
-				got = append(got, at)
+			if late := errors.Is(err, supervisor.ErrLate); late != (r.Way == faults.Delay) {
+				t.Errorf("got %v", err)
 			}
-			want := slices.Clone(faults.Actors()[:i])
+			want := slices.Clone(faults.Actors()[:slices.Index(faults.Actors(), r.Actor)])
 			slices.Reverse(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("closed %v, want %v", got, want)
+			if !slices.Equal(closed.told, want) {
+				t.Errorf("closed %v, want %v", closed.told, want)
 			}
+			armed.Disarm()
 			w.NoConnections()
 		})
 	}
@@ -161,14 +256,45 @@ func TestClosing(t *testing.T) {
 	t.Parallel()
 	for _, r := range rowsOf(faults.Closing) {
 		t.Run(name(r), func(t *testing.T) {
-			w := world.New(t, dies[*supervisor.Close](r.Actor, func(string) {}))
+			inject := &faults.Injector{}
+			w := world.New(t, inject.Into)
 			w.Start()
 			awaitReady(w)
-			if err := w.Space.Close(w.Context()); err == nil || !strings.Contains(err.Error(), r.Actor) {
-				t.Errorf("the close does not tell: %v", err)
+			label := w.Actor(r.Actor).Label
+			armed := inject.Arm(faults.Fault{Actor: r.Actor, Harm: harm(r.Way), Message: r.Message, Always: true})
+			defer armed.Disarm()
+			ctx := w.Context()
+			if r.Way == faults.Lose {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, time.Second)
+				defer cancel()
 			}
-			<-w.Space.Closed()
+			err := w.Space.Close(ctx)
+			if err == nil || !strings.Contains(err.Error(), r.Actor) || !strings.Contains(err.Error(), label) {
+				t.Errorf("the close does not tell of %s (%s): %v", r.Actor, label, err)
+			}
+			if still := errors.Is(err, supervisor.ErrStillRunning); still != (r.Way == faults.Lose) {
+				t.Errorf("got %v", err)
+			}
+			if r.Outcome == faults.CloseWaits {
+				waits(t, w, armed)
+			}
+			await(t, w.Space.Closed(), "the end")
 			w.NoConnections()
 		})
 	}
+}
+
+// waits insists that a close which told has not counted as one, and closes again.
+func waits(t *testing.T, w *world.World, armed *faults.Armed) {
+	select {
+	case <-w.Space.Closed():
+		t.Error("it counts as closed")
+	default:
+	}
+	if state := w.Space.Status().State; state != messages.SpaceDraining {
+		t.Errorf("state %s", state)
+	}
+	armed.Disarm()
+	w.Close()
 }

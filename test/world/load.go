@@ -55,8 +55,9 @@ func (l *Load) operate(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		sub := fmt.Sprintf("passer-by-%d", i)
 		var g Grant
-		if l.w.Call("POST", "/v1/grants", map[string]any{"sub": sub, "actor": "laptop", "publish": []string{"demo.>"}, "subscribe": []string{"demo.>"}}, &g) != http.StatusCreated {
-			l.note(func() { l.failed = append(l.failed, "grant "+sub) })
+		asked := map[string]any{"sub": sub, "actor": "laptop", "publish": []string{"demo.>"}, "subscribe": []string{"demo.>"}}
+		if status := l.w.Call("POST", "/v1/grants", asked, &g); status != http.StatusCreated {
+			l.note(func() { l.failed = append(l.failed, fmt.Sprintf("grant %s: %d", sub, status)) })
 			continue
 		}
 		key := g.Owner + "." + g.Actor
@@ -67,8 +68,8 @@ func (l *Load) operate(ctx context.Context) {
 			continue
 		}
 		p := l.w.With(g, token)
-		if l.w.Call("DELETE", p.Path(), nil, nil) != http.StatusOK {
-			l.note(func() { l.failed = append(l.failed, "revoke "+sub) })
+		if status := l.w.Call("DELETE", p.Path(), nil, nil); status != http.StatusOK {
+			l.note(func() { l.failed = append(l.failed, fmt.Sprintf("revoke %s: %d", sub, status)) })
 			continue
 		}
 		l.note(func() { l.revoked[key] = true })
@@ -88,7 +89,7 @@ func (l *Load) note(change func()) {
 // Wait returns when everybody has gone home, after ctx has ended.
 func (l *Load) Wait() { l.all.Wait() }
 
-// Failed lists what was refused or not answered.
+// Failed lists what was refused or not answered, each with the status at its end.
 func (l *Load) Failed() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
