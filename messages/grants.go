@@ -86,7 +86,7 @@ type EditGrant struct {
 
 // RevokeGrant asks the writer to end a principal's grant, and those of the machines
 // below it: no new bearer and no new connect from the moment it is answered. A
-// connection that stands is not cut; it ends with its bearer, at most 15 minutes on.
+// connection that stands is cut by the retirement that it asks for.
 type RevokeGrant struct {
 	Principal Principal
 	By        string
@@ -99,6 +99,9 @@ type GrantWritten struct {
 	Revision  uint64
 	// ActorToken is the machine's secret, handed out once, when one was made.
 	ActorToken Secret
+	// Operation is the id of the retirement that a revocation asked for; empty when
+	// there is nothing to end.
+	Operation string
 }
 
 // ListGrants asks the reader for every grant. Answered by Grants.

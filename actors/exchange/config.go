@@ -32,6 +32,9 @@ type Config struct {
 	Space string
 	// Reader and Writer are the paths of the actors that are asked.
 	Reader, Writer string
+	// Desk is the path of whoever knows the plane's operations, and Observer that of
+	// whoever knows the servers.
+	Desk, Observer string
 	Keys           Keys
 	// Provider verifies people's proofs; nil leaves machines only.
 	Provider *identity.Provider

@@ -49,7 +49,9 @@ func faceConfig(life *supervisor.Life, config Config) face.Config {
 		bridge.Provider = config.Provider
 	}
 	return face.Config{
-		Space: config.Space, Authority: plane, Bridge: bridge, Keys: config.Keys,
+		Space: config.Space, Authority: plane,
+		Operations: operations{writer: life.Ref(config.Writer), desk: life.Ref(config.Desk), observer: life.Ref(config.Observer)},
+		Bridge:     bridge, Keys: config.Keys,
 		Metrics: config.Metrics, Logger: life.Log(),
 	}
 }

@@ -47,6 +47,8 @@ type space struct {
 	idp        jose.Signer
 	client     *http.Client
 	backend    ledger.Backend
+	// operates answers what is asked about operations and servers.
+	operates func(any) (any, error)
 }
 
 // teller answers what it is asked beside its Receive, as the plane's actors do.
@@ -63,7 +65,9 @@ func (a *teller) Receive(ctx actor.Context) {
 		a.life.Drained(nil)
 	case *supervisor.Close:
 		a.life.ClosedWith(nil)
-	case messages.ReadAuthority, messages.ListGrants, messages.PutGrant, messages.EditGrant, messages.RevokeGrant, messages.Enrol:
+	case messages.ReadAuthority, messages.ListGrants, messages.PutGrant, messages.EditGrant, messages.RevokeGrant, messages.Enrol,
+		messages.AskRetirement, messages.ReadRoster, messages.ForgetServer, messages.ObserveServers,
+		messages.BeginTakeover, messages.ReadOperation, messages.ListOperations, messages.AwaitOperation:
 		to := ctx.Sender()
 		a.life.Go("answer", func(ctx context.Context) {
 			answer, err := a.answer(ctx, m)
@@ -115,7 +119,15 @@ func (s *space) writer(life *supervisor.Life) actor.Actor {
 		case messages.Enrol:
 			return writer.Enrol(ctx, m)
 		}
-		return nil, messages.InternalFault
+		return s.operates(m)
+	}}
+}
+
+// desk answers in place of the plane's desk, and of its observer.
+func (s *space) desk(life *supervisor.Life) actor.Actor {
+	return &teller{life, func(ctx context.Context, m any) (any, error) {
+		s.pass(ctx, m)
+		return s.operates(m)
 	}}
 }
 
@@ -153,7 +165,7 @@ func start(t *testing.T, change func(*Config)) *space {
 	must(t, err)
 	s.keyring, err = identity.OpenKeyring(testSpace, stored)
 	must(t, err)
-	config := Config{Space: testSpace, Reader: "plane/reader", Writer: "plane/writer", Keys: s.keyring, Provider: s.newProvider(), Issuer: testIssuer,
+	config := Config{Space: testSpace, Reader: "plane/reader", Writer: "plane/writer", Desk: "plane/desk", Observer: "plane/observer", Keys: s.keyring, Provider: s.newProvider(), Issuer: testIssuer,
 		OwnerSecret: identity.NewOwnerSecret(), Control: s, Capability: s.capability, Address: s.address,
 		Public: &PublicConfig{Address: s.public, NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds"}, FaultInjection: true}
 	if change != nil {
@@ -161,7 +173,9 @@ func start(t *testing.T, change func(*Config)) *space {
 	}
 	root := supervisor.Spec{Name: "space", Group: &supervisor.Group{
 		Children: []supervisor.Spec{
-			{Name: "plane", Group: &supervisor.Group{Children: []supervisor.Spec{{Name: "writer", New: s.writer}, {Name: "reader", New: s.reader}}}},
+			{Name: "plane", Group: &supervisor.Group{Children: []supervisor.Spec{
+				{Name: "writer", New: s.writer}, {Name: "reader", New: s.reader}, {Name: "desk", New: s.desk}, {Name: "observer", New: s.desk},
+			}}},
 			Spec(config),
 		},
 		Stages: []supervisor.Stage{{Name: "admission", Drain: []string{"exchange"}, Close: []string{"exchange"}}, {Name: "plane", Close: []string{"plane"}}},

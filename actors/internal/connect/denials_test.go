@@ -24,7 +24,7 @@ func TestNewDenial(t *testing.T) {
 		{messages.NotGranted, nobody, messages.Denied, "the principal has no live grant; next: authplane grant <owner>/<actor>"},
 		{fmt.Errorf("decide: %w", messages.ScopeExceeded.Because("scope x")), laptop, messages.Denied,
 			"the grant, or one of its parents, was narrowed; next: authplane show " + path},
-		{messages.IncarnationStanding, laptop, messages.Unanswered, "revoke the former grant, then grant again; next: authplane revoke " + path},
+		{messages.IncarnationStanding, laptop, messages.Unanswered, "retire the former incarnation, then grant again; next: authplane retire " + path},
 		{messages.GrantStands, laptop, messages.Unanswered, "edit it, or revoke it first; next: authplane show " + path},
 		{messages.ProofExpired, nobody, messages.Denied, "the client must exchange again; next: authplane help token"},
 		{messages.TooLate, nobody, messages.Unanswered, "the request could no longer be answered in time"},

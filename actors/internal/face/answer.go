@@ -23,6 +23,9 @@ type errorBody struct {
 		RequestID string        `json:"request_id"`
 		Next      string        `json:"next"`
 		Retryable bool          `json:"retryable"`
+		// OpID is the operation that is waited for, if one is.
+		OpID       string `json:"op_id,omitempty"`
+		WaitingFor string `json:"waiting_for,omitempty"`
 	} `json:"error"`
 }
 
@@ -52,6 +55,12 @@ func (c *call) refuse(err error) {
 	body.Error.Code, body.Error.Reason = entry.Code, entry.Reason
 	body.Error.Message = messages.PublicText(err)
 	body.Error.RequestID, body.Error.Next, body.Error.Retryable = c.id, entry.NextFor(c.about), entry.Retryable
+	if p := (*pending)(nil); errors.As(err, &p) {
+		body.Error.OpID, body.Error.WaitingFor = p.id, p.waiting
+		if p.next != "" {
+			body.Error.Next = p.next
+		}
+	}
 	c.json(status, body)
 }
 

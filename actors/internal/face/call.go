@@ -42,6 +42,9 @@ type call struct {
 	body  []byte
 	media string
 
+	// giveBack ends the call's turn; nil while it has none.
+	giveBack func()
+
 	// about is whom the request is about, as soon as that is known.
 	about messages.Principal
 	// failure is what was refused, for the log.
@@ -59,6 +62,21 @@ func newCall(f *Face, w http.ResponseWriter, r *http.Request) *call {
 		w.Header().Set("Connection", "close")
 	}
 	return c
+}
+
+// takeTurn waits until the call may work.
+func (c *call) takeTurn(ctx context.Context) (err error) {
+	c.giveBack, err = c.face.turns.take(ctx)
+	return err
+}
+
+// yield ends the call's turn, if it has one: it is over, or waits for something that
+// takes no work.
+func (c *call) yield() {
+	if c.giveBack != nil {
+		c.giveBack()
+		c.giveBack = nil
+	}
 }
 
 // readBody takes the body in, whole, if this endpoint has one.

@@ -16,6 +16,8 @@ type Config struct {
 	Space string
 	// Authority reads and writes what is recorded. Required on the loopback face.
 	Authority Authority
+	// Operations ends incarnations. Required on the loopback face.
+	Operations Operations
 	// Bridge turns proofs into bearers. Required.
 	Bridge *Bridge
 	// Keys publishes the keys that bearers are verified with. Required.
@@ -146,11 +148,10 @@ func (f *Face) answer(c *call) error {
 	ctx, cancel := f.within(c.r.Context())
 	defer cancel()
 	if c.to.queued {
-		giveBack, err := f.turns.take(ctx)
-		if err != nil {
+		if err := c.takeTurn(ctx); err != nil {
 			return err
 		}
-		defer giveBack()
+		defer c.yield()
 	}
 	err := c.to.serve(ctx, c)
 	if c.to.proves && isFailedProof(err) {

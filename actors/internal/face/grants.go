@@ -29,12 +29,14 @@ type writtenAnswer struct {
 	UID        string `json:"uid"`
 	Revision   uint64 `json:"revision"`
 	ActorToken string `json:"actor_token,omitempty"`
+	// OpID is the retirement that a revocation asked for.
+	OpID string `json:"op_id,omitempty"`
 }
 
 func writtenFrom(w messages.GrantWritten) writtenAnswer {
 	return writtenAnswer{
 		Owner: w.Principal.Owner, Actor: w.Principal.Actor, UID: w.UID, Revision: w.Revision,
-		ActorToken: w.ActorToken.Reveal(),
+		ActorToken: w.ActorToken.Reveal(), OpID: w.Operation,
 	}
 }
 
@@ -44,12 +46,22 @@ func (f *Face) putGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	anew := in.flag("new_incarnation")
 	put, err := f.readPut(in)
 	if err != nil {
 		return err
 	}
 	c.about = put.Principal
-	written, err := f.config.Authority.PutGrant(ctx, put)
+	wait, err := c.wait(defaultWait)
+	if err != nil {
+		return err
+	}
+	if anew {
+		if err := f.endFormer(ctx, c, put, wait); err != nil {
+			return err
+		}
+	}
+	written, err := f.put(ctx, c, put)
 	if err != nil {
 		return err
 	}
@@ -70,13 +82,8 @@ func (f *Face) readPut(in *input) (messages.PutGrant, error) {
 	if put.Kind, put.Parent, err = readKind(kind, parent); err != nil {
 		return put, err
 	}
-	if bySubject == byOwner {
-		return put, messages.Malformed.Because("send sub or owner, exactly one of them")
-	}
-	if bySubject {
-		if owner, err = f.config.Bridge.OwnerOf(subject); err != nil {
-			return put, err
-		}
+	if owner, err = f.ownerOf(bySubject, byOwner, subject, owner); err != nil {
+		return put, err
 	}
 	put.Principal = messages.Principal{Owner: owner, Actor: actor}
 	if err := names.CheckPrincipal(put.Principal); err != nil {
@@ -135,8 +142,8 @@ func checkLabel(label string) error {
 }
 
 // editGrant answers PUT /v1/grants/{owner}/{actor}: what is not sent is no longer
-// granted. The one exception is a rotation of the secret that sends nothing else,
-// which leaves everything as it stands.
+// granted. The one exception is a rotation of the secret, or a new incarnation, that
+// sends nothing else: it leaves everything as it stands.
 func (f *Face) editGrant(ctx context.Context, c *call) error {
 	in, err := c.input()
 	if err != nil {
@@ -146,9 +153,9 @@ func (f *Face) editGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	onlyRotates := true
+	keeps := true
 	for _, name := range []string{"scope", "publish", "subscribe", "serve", "role", "label"} {
-		onlyRotates = onlyRotates && !in.has(name)
+		keeps = keeps && !in.has(name)
 	}
 	if !in.has("revision") {
 		return messages.Malformed.Because("revision is missing")
@@ -157,7 +164,12 @@ func (f *Face) editGrant(ctx context.Context, c *call) error {
 		Principal: principal, Revision: uint64(in.integer("revision", 1, maxRevision, 0)),
 		Allowance: readAllowance(in), Label: in.text("label"), RotateSecret: in.flag("rotate_secret"), By: byOperator,
 	}
+	anew := in.flag("new_incarnation")
 	if err := in.done(); err != nil {
+		return err
+	}
+	wait, err := c.wait(defaultWait)
+	if err != nil {
 		return err
 	}
 	if err := checkLabel(edit.Label); err != nil {
@@ -166,27 +178,35 @@ func (f *Face) editGrant(ctx context.Context, c *call) error {
 	if err := f.checkAllowance(edit.Allowance); err != nil {
 		return err
 	}
-	if onlyRotates && edit.RotateSecret {
-		if err := f.keepAllowance(ctx, &edit); err != nil {
-			return err
-		}
+	keeps = keeps && (edit.RotateSecret || anew)
+	if !keeps && !anew {
+		return c.written(f.config.Authority.EditGrant(ctx, edit))
 	}
-	return c.written(f.config.Authority.EditGrant(ctx, edit))
+	stands, err := f.standing(ctx, edit)
+	if err != nil {
+		return err
+	}
+	if keeps {
+		edit.Allowance, edit.Label = stands.Allowance, stands.Label
+	}
+	if !anew {
+		return c.written(f.config.Authority.EditGrant(ctx, edit))
+	}
+	return c.written(f.grantAnew(ctx, c, edit, stands, wait))
 }
 
-// keepAllowance fills in what stands; the revision pins it.
-func (f *Face) keepAllowance(ctx context.Context, edit *messages.EditGrant) error {
+// standing reads the grant that an edit is of; the revision pins it.
+func (f *Face) standing(ctx context.Context, edit messages.EditGrant) (messages.Grant, error) {
 	found, err := f.config.Authority.Read(ctx, messages.ReadAuthority{Principal: edit.Principal})
 	switch {
 	case err != nil:
-		return err
+		return messages.Grant{}, err
 	case !found.HasGrant || found.Grant.State != messages.GrantLive:
-		return messages.GrantNotFound
+		return messages.Grant{}, messages.GrantNotFound
 	case found.Grant.Revision != edit.Revision:
-		return messages.GrantMoved
+		return messages.Grant{}, messages.GrantMoved
 	}
-	edit.Allowance, edit.Label = found.Grant.Allowance, found.Grant.Label
-	return nil
+	return found.Grant, nil
 }
 
 // revokeGrant answers DELETE /v1/grants/{owner}/{actor}.

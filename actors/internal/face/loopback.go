@@ -35,6 +35,13 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("PUT", "/v1/grants/{owner}/{actor}", endpoint{serve: f.editGrant, guarded: true, queued: true, media: json})
 	rs.on("DELETE", "/v1/grants/{owner}/{actor}", endpoint{serve: f.revokeGrant, guarded: true, queued: true})
 
+	rs.on("POST", "/v1/retire", endpoint{serve: f.retire, guarded: true, queued: true, media: json})
+	rs.on("POST", "/v1/takeover", endpoint{serve: f.takeover, guarded: true, queued: true, media: json})
+	rs.on("GET", "/v1/operations", endpoint{serve: f.listOperations, guarded: true, queued: true})
+	rs.on("GET", "/v1/operations/{id}", endpoint{serve: f.showOperation, guarded: true, queued: true})
+	rs.on("GET", "/v1/roster", endpoint{serve: f.roster, guarded: true, queued: true})
+	rs.on("DELETE", "/v1/roster/{name}", endpoint{serve: f.forgetServer, guarded: true, queued: true})
+
 	// What shows the service itself takes no turn: it answers from memory, and is
 	// wanted most when there is too much to do.
 	rs.on("GET", "/v1/status", endpoint{serve: f.status, guarded: true})

@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/messages"
@@ -19,6 +20,27 @@ type Authority interface {
 	RevokeGrant(context.Context, messages.RevokeGrant) (messages.GrantWritten, error)
 	// Enrol returns only when the root credential is durable.
 	Enrol(context.Context, messages.Enrol) (messages.Enrolled, error)
+}
+
+// Operations ends incarnations, tells how far that is, and knows the servers that
+// must prove it. It is safe for concurrent use.
+type Operations interface {
+	// Retire returns when the retirement is durable, whoever is to do it.
+	Retire(context.Context, messages.AskRetirement) (messages.RetirementAsked, error)
+	// BeginTakeover returns when it is begun.
+	BeginTakeover(context.Context, messages.BeginTakeover) (messages.OperationProgress, error)
+	// Operation tells one operation by its id, whether it is over or not.
+	Operation(ctx context.Context, id string) (messages.OperationProgress, error)
+	// Operations lists what is owed, in the order in which it began.
+	Operations(context.Context) (messages.Operations, error)
+	// Await returns once the operation is over, or with what is known of it then; it is
+	// refused with OperationNotFound when there is none by then.
+	Await(ctx context.Context, id string, until time.Time) (messages.OperationProgress, error)
+	// Roster lists the servers that were ever met.
+	Roster(context.Context) (messages.KnownServers, error)
+	// ForgetServer takes out one that is gone for good; it is refused with ServerUnknown,
+	// or with ServerAnswers.
+	ForgetServer(context.Context, messages.ForgetServer) (messages.KnownServers, error)
 }
 
 // Control shows the running service, and injures it where that was allowed. It is

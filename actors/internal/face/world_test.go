@@ -42,6 +42,8 @@ type rows struct {
 	beforeRead  func(context.Context) error
 	beforeEnrol func(context.Context) error
 	reads       int
+	// standing are heads that a test says still stand, by whom they are of.
+	standing map[messages.Principal]messages.Head
 }
 
 func newRows() *rows {
@@ -72,7 +74,52 @@ func (r *rows) Read(ctx context.Context, m messages.ReadAuthority) (messages.Aut
 	if err := r.run(ctx, &r.beforeRead); err != nil {
 		return messages.Authority{}, err
 	}
-	return r.reader.Authority(ctx, m)
+	found, err := r.reader.Authority(ctx, m)
+	if head, stands := r.stands(m.Principal); stands {
+		found.HasHead, found.Head = true, head
+	}
+	return found, err
+}
+
+func (r *rows) stands(p messages.Principal) (messages.Head, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	head, stands := r.standing[p]
+	return head, stands
+}
+
+// stand says that a principal's incarnation has not ended, until it is told to.
+func (r *rows) stand(p messages.Principal, uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.standing == nil {
+		r.standing = map[messages.Principal]messages.Head{}
+	}
+	r.standing[p] = messages.Head{Principal: p, UID: uid, State: messages.HeadRetiring}
+}
+
+// end writes what a retirement leaves of a head.
+func (r *rows) end(p messages.Principal) error {
+	row, found, err := r.store.Get(context.Background(), ledger.HeadKey(p))
+	if err != nil || !found {
+		return err
+	}
+	head, err := ledger.DecodeHead(row)
+	if err != nil || head.State == messages.HeadRetired {
+		return err
+	}
+	head.State, head.Operation, head.Root = messages.HeadRetired, messages.OperationRef{}, messages.Root{}
+	value, err := ledger.EncodeHead(head)
+	if err == nil {
+		_, err = r.store.Apply(context.Background(), ledger.Batch{Writes: []ledger.Write{ledger.Replace(row, value)}})
+	}
+	return err
+}
+
+func (r *rows) fall(p messages.Principal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.standing, p)
 }
 
 func (r *rows) Grants(ctx context.Context) (messages.Grants, error) {
@@ -80,6 +127,9 @@ func (r *rows) Grants(ctx context.Context) (messages.Grants, error) {
 }
 
 func (r *rows) PutGrant(ctx context.Context, m messages.PutGrant) (messages.GrantWritten, error) {
+	if _, stands := r.stands(m.Principal); stands {
+		return messages.GrantWritten{}, messages.IncarnationStanding
+	}
 	return r.writer.PutGrant(ctx, m)
 }
 
@@ -172,6 +222,7 @@ type world struct {
 	t          *testing.T
 	rows       *rows
 	control    *control
+	desk       *desk
 	keyring    *identity.Keyring
 	capability messages.Secret
 	loopback   *Face
@@ -201,6 +252,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, rows: newRows(), control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
 		capability: identity.NewCapability(), log: &bytes.Buffer{}}
+	w.desk = newDesk(w.rows)
 	stored, err := identity.GenerateKeyring(testSpace, time.Now())
 	must(t, err)
 	w.keyring, err = identity.OpenKeyring(testSpace, stored)
@@ -209,7 +261,7 @@ func newWorld(t *testing.T) *world {
 	metrics, err := NewMetrics(registry)
 	must(t, err)
 	bridge := &Bridge{Issuer: testIssuer, Provider: w.newProvider(), OwnerSecret: identity.NewOwnerSecret(), Authority: w.rows, Signer: w.keyring}
-	c := Config{Space: testSpace, Authority: w.rows, Bridge: bridge, Keys: w.keyring, Metrics: metrics, Roles: []string{"narrow"},
+	c := Config{Space: testSpace, Authority: w.rows, Operations: w.desk, Bridge: bridge, Keys: w.keyring, Metrics: metrics, Roles: []string{"narrow"},
 		Logger: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Capability: w.capability, FaultInjection: true,
 		MetricsPage: promhttp.HandlerFor(registry, promhttp.HandlerOpts{})})
