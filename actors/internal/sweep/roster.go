@@ -222,6 +222,9 @@ func (c *census) roster() messages.Roster {
 		case 0:
 			out.Servers = append(out.Servers, messages.Server{Name: name})
 			out.Doubts = append(out.Doubts, missing(name))
+			if slices.Contains(c.replicas, name) {
+				out.Doubts = append(out.Doubts, stillPeer(name))
+			}
 		case 1:
 		default:
 			out.Doubts = append(out.Doubts, fmt.Sprintf("%d servers are called %s", count[name], name))
@@ -250,6 +253,12 @@ func (c *census) uncounted() (doubts []string) {
 
 func missing(name string) string {
 	return fmt.Sprintf("server %s does not answer; if it is gone for good: authplane roster forget %s", name, name)
+}
+
+// stillPeer is for a server that comes back onto every roster, however often it is
+// forgotten, until the leader of JetStream forgets it too.
+func stillPeer(name string) string {
+	return fmt.Sprintf("the JetStream leader counts server %s; if it is gone for good, also: nats server cluster peer-remove %s", name, name)
 }
 
 // Longest is the longest that any server of the roster lets a client be

@@ -49,7 +49,7 @@ func TestAStoppedServerStaysOnTheRoster(t *testing.T) {
 	natsdtest.Stop(t, group.Server(0))
 	o := s.observerAt(group.Server(2).URL())
 	natsdtest.Eventually(t, "it is missing", func() error {
-		if r := s.roster(o); names(r) != "n1? n2 n3" || !says(r.Doubts, "roster forget n1") || len(r.Doubts) > 1 {
+		if r := s.roster(o); names(r) != "n1? n2 n3" || !says(r.Doubts, "roster forget n1") || !says(r.Doubts, "peer-remove n1") || len(r.Doubts) > 2 {
 			return fmt.Errorf("%+v", r)
 		}
 		return nil
