@@ -9,10 +9,10 @@ import (
 )
 
 // askedAt is what a process asks for, as it was found.
-func askedAt(ctx context.Context, source Source, instance string) (Asked, Row, error) {
+func askedAt(ctx context.Context, source Source, instance string) (Asking, Row, error) {
 	row, found, err := source.Get(ctx, AskedKey(instance))
 	if err != nil || !found {
-		return Asked{Instance: instance}, Row{Key: AskedKey(instance)}, err
+		return Asking{Instance: instance}, Row{Key: AskedKey(instance)}, err
 	}
 	asked, err := DecodeAsked(row)
 	return asked, row, err
@@ -34,26 +34,28 @@ func (w *Writer) ask(ctx context.Context, uid, witness string) (Write, error) {
 	return Replace(row, value), err
 }
 
-// Unask forgets what this process asked for and need not ask for any more, since it is
-// begun or done, and returns what is left of it. Where nothing is to be forgotten,
-// nothing is written.
-func (w *Writer) Unask(ctx context.Context) (left []string, err error) {
+// Unask forgets that this process asked for retirements which are begun or done by
+// now; of others it goes on asking. Where nothing is to be forgotten, nothing is
+// written.
+func (w *Writer) Unask(ctx context.Context, ask messages.Unask) (messages.Unasked, error) {
 	leave, err := w.endings.enter(ctx, messages.Principal{})
 	if err != nil {
-		return nil, err
+		return messages.Unasked{}, err
 	}
 	defer leave()
 	witness := w.NewUID()
-	err = w.transition(ctx, func(ctx context.Context) error {
+	return messages.Unasked{}, w.transition(ctx, func(ctx context.Context) error {
 		asked, row, err := askedAt(ctx, w.store, w.Instance)
 		if err != nil {
 			return err
 		}
-		left = nil
+		var left []string
 		for _, uid := range asked.UIDs {
-			needed, err := w.unmet(ctx, uid)
-			if err != nil {
-				return err
+			needed := true
+			if slices.Contains(ask.UIDs, uid) {
+				if needed, err = w.unmet(ctx, uid); err != nil {
+					return err
+				}
 			}
 			if needed {
 				left = append(left, uid)
@@ -62,14 +64,13 @@ func (w *Writer) Unask(ctx context.Context) (left []string, err error) {
 		if len(left) == len(asked.UIDs) {
 			return nil
 		}
-		value, err := EncodeAsked(Asked{Instance: w.Instance, UIDs: left}, witness)
+		value, err := EncodeAsked(Asking{Instance: w.Instance, UIDs: left}, witness)
 		if err != nil {
 			return err
 		}
 		_, err = w.store.Apply(ctx, Batch{Writes: []Write{Replace(row, value)}, Witness: row.Key})
 		return err
 	})
-	return left, err
 }
 
 // unmet reports whether a retirement has not begun. One that has is owed until it is

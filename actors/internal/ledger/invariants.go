@@ -117,7 +117,7 @@ func (all *everything) add(row Row) error {
 	case familyInstanceCredential:
 		return keep(row, DecodeInstanceCredential, func(c InstanceCredential) { all.served[row.Key] = c })
 	case familyAsked:
-		return keep(row, DecodeAsked, func(a Asked) {
+		return keep(row, DecodeAsked, func(a Asking) {
 			for _, uid := range a.UIDs {
 				all.asked[uid] = true
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// Asked is what one process asks to be retired and has not seen begun.
-type Asked struct {
+// Asking is what one process asks to be retired and has not seen begun.
+type Asking struct {
 	Instance string
 	// UIDs are sorted, each once.
 	UIDs []string
@@ -25,7 +25,7 @@ type askedFields struct {
 
 // EncodeAsked writes what a process asks for. It refuses what DecodeAsked would
 // not take, and with messages.Busy what is more than a row may hold.
-func EncodeAsked(a Asked, witness string) ([]byte, error) {
+func EncodeAsked(a Asking, witness string) ([]byte, error) {
 	f := askedFields{V: rowVersion, Instance: a.Instance, UIDs: listed(a.UIDs), W: witness}
 	if why := f.fault(); why != "" {
 		return nil, messages.InternalFault.Because("asked by %s: %s", a.Instance, why)
@@ -38,18 +38,18 @@ func EncodeAsked(a Asked, witness string) ([]byte, error) {
 }
 
 // DecodeAsked reads what a process asks for, or says messages.RowCorrupt.
-func DecodeAsked(row Row) (Asked, error) {
+func DecodeAsked(row Row) (Asking, error) {
 	var f askedFields
 	if err := decode(row, &f); err != nil {
-		return Asked{}, err
+		return Asking{}, err
 	}
 	if why := f.fault(); why != "" {
-		return Asked{}, corrupt(row.Key, why)
+		return Asking{}, corrupt(row.Key, why)
 	}
 	if AskedKey(f.Instance) != row.Key {
-		return Asked{}, corrupt(row.Key, "names another key")
+		return Asking{}, corrupt(row.Key, "names another key")
 	}
-	return Asked{Instance: f.Instance, UIDs: f.UIDs}, nil
+	return Asking{Instance: f.Instance, UIDs: f.UIDs}, nil
 }
 
 func (f askedFields) fault() string {

@@ -123,7 +123,7 @@ func TestNoOperationRowIsEncodedThatCannotBeRead(t *testing.T) {
 	if _, err := ledger.EncodeRoster([]string{"b", "a"}, uid); !errors.Is(err, messages.InternalFault) {
 		t.Errorf("an unsorted roster: %v", err)
 	}
-	many := ledger.Asked{Instance: "i"}
+	many := ledger.Asking{Instance: "i"}
 	for i := range 10_000 {
 		many.UIDs = append(many.UIDs, fmt.Sprintf("%026d", i))
 	}

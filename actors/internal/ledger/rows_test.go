@@ -57,7 +57,7 @@ func families() []family {
 		}, through(ledger.DecodeCredential, ledger.EncodeCredential), false},
 		{"asked", "asked.i1", []string{`{"v":1,"instance":"i1","uids":[],"w":"` + other + `"}`,
 			`{"v":1,"instance":"i1","uids":["` + uid + `","` + other + `"],"w":"` + other + `"}`},
-			through(ledger.DecodeAsked, func(a ledger.Asked) ([]byte, error) { return ledger.EncodeAsked(a, other) }), true},
+			through(ledger.DecodeAsked, func(a ledger.Asking) ([]byte, error) { return ledger.EncodeAsked(a, other) }), true},
 		{"beat", "beat.i1", []string{`{"v":1,"instance":"i1","n":7,"at":1800000000123}`},
 			through(ledger.DecodeBeat, ledger.EncodeBeat), false},
 		{"roster", "roster", []string{`{"v":1,"servers":[],"w":"` + other + `"}`, `{"v":1,"servers":["n1","n2"],"w":"` + other + `"}`},
@@ -201,7 +201,7 @@ func TestNothingIsEncodedThatCannotBeRead(t *testing.T) {
 	if _, err := ledger.EncodeHead(head); !errors.Is(err, messages.InternalFault) {
 		t.Errorf("an active head with an operation: %v", err)
 	}
-	if _, err := ledger.EncodeAsked(ledger.Asked{Instance: "i", UIDs: []string{other, uid}}, other); err == nil {
+	if _, err := ledger.EncodeAsked(ledger.Asking{Instance: "i", UIDs: []string{other, uid}}, other); err == nil {
 		t.Error("an unsorted list is encoded")
 	}
 	grant := messages.Grant{Principal: principal("p"), Kind: messages.Interactive, UID: uid, Revision: 1,

@@ -66,12 +66,10 @@ func (h *Holder) Retire(ctx context.Context, uid string) (messages.Operation, er
 
 // RetireAsked retires everything that anybody asks for.
 func (h *Holder) RetireAsked(ctx context.Context) error {
-	asked, _, err := ledger.NewReader(h.store, nil).Asked(ctx)
-	for _, a := range asked {
-		for _, uid := range a.UIDs {
-			if _, err := h.Retire(ctx, uid); err != nil {
-				return err
-			}
+	asked, err := ledger.Asked(ctx, h.store)
+	for _, uid := range asked {
+		if _, err := h.Retire(ctx, uid); err != nil {
+			return err
 		}
 	}
 	return err

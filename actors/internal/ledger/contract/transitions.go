@@ -52,7 +52,9 @@ func (s *bench) retireAsked(t *testing.T, ctx context.Context) {
 	if err := s.holder(t, ctx).RetireAsked(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if left := must(s.Unask(ctx))(t); len(left) != 0 {
+	asked := must(ledger.Asked(ctx, s.store))(t)
+	must(s.Unask(ctx, messages.Unask{UIDs: asked}))(t)
+	if left := must(ledger.Asked(ctx, s.store))(t); len(left) != 0 {
 		t.Fatalf("still asked for: %v", left)
 	}
 }
