@@ -124,11 +124,14 @@ type Progress struct {
 	WaitingFor, Next string
 }
 
-// Outcome is what an eviction found out. Learnt is good also when Run fails.
+// Outcome is what one try found out; the caller adds up over several. Met, Evicted and
+// Learnt are good also when Run fails.
 type Outcome struct {
+	// Met counts the connections that were listed, at one time or another.
+	Met int
 	// Evicted counts the connections that were dropped.
 	Evicted int
-	// Vacuous says that nobody was connected from the start.
+	// Vacuous says that nobody was connected from the start, as every sweep tells.
 	Vacuous bool
 	// Servers are the names of those that listed everything without a trace, sorted.
 	Servers []string
@@ -137,4 +140,10 @@ type Outcome struct {
 	// Learnt are the names of servers that are not among the known, sorted. They are to
 	// be known from now on.
 	Learnt []string
+
+	// For Of: the connections met, those dropped of them, and whether some sweep did not
+	// see everything.
+	seen    []messages.LiveConnection
+	dropped map[messages.ConnectionRef]bool
+	blind   bool
 }

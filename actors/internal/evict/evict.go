@@ -37,7 +37,7 @@ func Run(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcom
 		tell = func(Progress) {}
 	}
 	r := &run{ports: ports, ask: ask.withDefaults(time.Now()), tell: tell, known: map[string]bool{},
-		found: map[messages.ConnectionRef]bool{}, dropped: map[messages.ConnectionRef]bool{}, notes: map[messages.ConnectionRef]string{}}
+		found: map[messages.ConnectionRef]messages.LiveConnection{}, dropped: map[messages.ConnectionRef]bool{}, notes: map[messages.ConnectionRef]string{}}
 	for _, name := range ask.Known {
 		r.known[name] = true
 	}
@@ -63,8 +63,9 @@ type run struct {
 
 	// found are the connections met, dropped those that a server says it dropped, and
 	// notes what servers said that would not.
-	found, dropped map[messages.ConnectionRef]bool
-	notes          map[messages.ConnectionRef]string
+	found   map[messages.ConnectionRef]messages.LiveConnection
+	dropped map[messages.ConnectionRef]bool
+	notes   map[messages.ConnectionRef]string
 
 	doubtful, busy int
 	// blind says that some sweep did not see everything.
@@ -165,7 +166,7 @@ func (r *run) look(ctx context.Context) (messages.Swept, error) {
 		r.known[s.Name] = true
 	}
 	for _, c := range swept.Connections {
-		r.found[c.ConnectionRef] = true
+		r.found[c.ConnectionRef] = c
 	}
 	return swept, nil
 }
@@ -222,7 +223,7 @@ func (r *run) progress(doing string) Progress {
 }
 
 func (r *run) outcome(proved bool) Outcome {
-	out := Outcome{Evicted: len(r.dropped)}
+	out := Outcome{Met: len(r.found), Evicted: len(r.dropped), seen: slices.Collect(maps.Values(r.found)), dropped: r.dropped, blind: r.blind}
 	for _, name := range r.names() {
 		if !slices.Contains(r.ask.Known, name) {
 			out.Learnt = append(out.Learnt, name)
