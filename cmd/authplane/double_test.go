@@ -19,8 +19,8 @@ const capability = "cap-of-the-double"
 
 // seen is one request that the double got.
 type seen struct {
-	method, path, authorization string
-	body                        map[string]any
+	method, path, query, authorization string
+	body                               map[string]any
 }
 
 // double answers as a service does, with what a test laid out for each path.
@@ -68,7 +68,7 @@ func newDouble(t *testing.T, answers map[string]answer) *double {
 }
 
 func (d *double) serve(w http.ResponseWriter, r *http.Request) {
-	request := seen{method: r.Method, path: r.URL.Path, authorization: r.Header.Get("Authorization")}
+	request := seen{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, authorization: r.Header.Get("Authorization")}
 	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
 		if err := json.Unmarshal(body, &request.body); err != nil {
 			http.Error(w, err.Error(), http.StatusTeapot)

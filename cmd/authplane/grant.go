@@ -20,7 +20,7 @@ type grantFlags struct {
 	role, label               string
 	managed                   bool
 	parent                    string
-	edit, rotate              bool
+	edit, rotate, anew        bool
 	revision                  uint64
 	secretFile                string
 	// given reports whether a flag stands on the command line.
@@ -36,6 +36,9 @@ func (a *app) grantCommand() *cobra.Command {
 			"--owner) or, with --managed, a machine's, within what its --parent may do if it\n" +
 			"has one. A machine's secret is shown this once, or goes into --secret-file.\n" +
 			"What is not named is not granted. Whoever answers requests needs --serve.\n\n" +
+			"A grant over a revoked one waits for the end of the former incarnation. With\n" +
+			"--new-incarnation a grant that stands is no hindrance: its incarnation is retired\n" +
+			"first, with every connection of it, and the next one starts with nothing.\n\n" +
 			"With --edit it changes a grant that stands; flags left out keep what they were,\n" +
 			"and a list is emptied by giving it \"\".",
 		Example: "  authplane grant --sub alice --actor laptop --publish 'chat.>' --subscribe 'chat.>'\n" +
@@ -78,6 +81,7 @@ func (f *grantFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.edit, "edit", false, "change a grant that stands")
 	set.Uint64Var(&f.revision, "revision", 0, "with --edit: the revision `N` it must have; the current one if left out")
 	set.BoolVar(&f.rotate, "rotate-secret", false, "with --edit: give a machine a new secret")
+	set.BoolVar(&f.anew, "new-incarnation", false, "retire the incarnation that stands, and grant to a new one")
 	set.StringVar(&f.secretFile, "secret-file", "", "write a machine's secret, alone, to this `file`, which only you can read")
 }
 
@@ -95,8 +99,8 @@ func (f *grantFlags) check() error {
 		return usage("--revision and --rotate-secret go with --edit")
 	case f.parent != "" && !f.managed:
 		return usage("--parent goes with --managed")
-	case f.secretFile != "" && !f.managed && !f.rotate:
-		return usage("--secret-file goes with --managed or --rotate-secret")
+	case f.secretFile != "" && !f.managed && !f.rotate && !(f.edit && f.anew):
+		return usage("--secret-file goes with --managed, --rotate-secret or --edit --new-incarnation")
 	}
 	return nil
 }
@@ -130,6 +134,9 @@ func (f *grantFlags) newGrant() (map[string]any, error) {
 	}
 	if f.managed {
 		body["kind"] = messages.Managed
+	}
+	if f.anew {
+		body["new_incarnation"] = true
 	}
 	if f.parent != "" {
 		parent, err := parsePrincipal(f.parent)
@@ -167,6 +174,9 @@ func (a *app) editGrant(ctx context.Context, client *service.Client, f grantFlag
 	}
 	if f.rotate {
 		body["rotate_secret"] = true
+	}
+	if f.anew {
+		body["new_incarnation"] = true
 	}
 	return a.writeGrant(ctx, client, http.MethodPut, path, body, f.secretFile)
 }

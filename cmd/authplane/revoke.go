@@ -15,8 +15,8 @@ func (a *app) revokeCommand() *cobra.Command {
 		Use: "revoke owner/actor", GroupID: groupWho, Args: cobra.ExactArgs(1),
 		Short: "End a grant, and those of the machines below it",
 		Long: "Ends a grant and the grants of all machines below it. From then on there is no\n" +
-			"new token and no new connect. A connection that stands is not cut: it ends when\n" +
-			"its own permission runs out, at most 15 minutes later.",
+			"new token and no new connect. A connection that stands is cut by the retirement\n" +
+			"that it asks for, whose operation it prints; `authplane retire` waits for that.",
 		Example: "  authplane revoke " + exampleOwner + "/laptop",
 		RunE: doing(func(ctx context.Context, args []string) error {
 			principal, err := parsePrincipal(args[0])

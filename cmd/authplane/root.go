@@ -77,6 +77,8 @@ func (a *app) root() *cobra.Command {
 
 		a.grantCommand(),
 		a.revokeCommand(),
+		a.retireCommand(),
+		a.takeoverCommand(),
 		a.grantsCommand(),
 		a.showCommand(),
 		a.tokenCommand(),
@@ -85,6 +87,8 @@ func (a *app) root() *cobra.Command {
 		a.statusCommand(),
 		a.treeCommand(),
 		a.connectionsCommand(),
+		a.operationsCommand(),
+		a.rosterCommand(),
 		a.explainCommand(),
 		a.versionCommand(),
 	)

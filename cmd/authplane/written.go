@@ -19,6 +19,8 @@ type written struct {
 	ActorToken string `json:"actor_token,omitempty"`
 	// SecretFile is where the secret went instead.
 	SecretFile string `json:"secret_file,omitempty"`
+	// OpID is the retirement that a revocation asked for.
+	OpID string `json:"op_id,omitempty"`
 	// Ended lists the machines, owner/actor, whose grants ended with a revoked one.
 	Ended []string `json:"ended,omitempty"`
 }
@@ -42,7 +44,10 @@ func (a *app) writeGrant(ctx context.Context, client *service.Client, method, pa
 	if err != nil {
 		return err
 	}
-	if private != nil {
+	switch {
+	case private != nil && w.ActorToken == "":
+		a.say("%s is not written: a person has no secret", secretFile)
+	case private != nil:
 		if err := private.Place([]byte(w.ActorToken)); err != nil {
 			again := "authplane grant " + slashed(w.principal()) + " --edit --rotate-secret --secret-file <file>"
 			return advised{failure{fmt.Errorf("granted, but the secret is lost: %w", err)}, again}
@@ -54,7 +59,7 @@ func (a *app) writeGrant(ctx context.Context, client *service.Client, method, pa
 
 // change sends one change of a grant.
 func (a *app) change(ctx context.Context, client *service.Client, method, path string, body any) (written, error) {
-	answer, err := client.Send(ctx, method, path, body)
+	answer, err := client.SendPatiently(ctx, method, path, body, defaultWait) // for the end of a former incarnation
 	if err != nil {
 		return written{}, err
 	}
@@ -76,6 +81,7 @@ func (a *app) tellWritten(w written) error {
 		[2]string{"revision", number(w.Revision)},
 		[2]string{"actor_token", w.ActorToken},
 		[2]string{"secret_file", w.SecretFile},
+		[2]string{"operation", w.OpID},
 		[2]string{"ended with it", strings.Join(w.Ended, " ")},
 	)
 }

@@ -59,12 +59,18 @@ func (c *Client) Record() Record { return c.record }
 
 // Get asks for a path of the loopback face and returns the JSON of the answer.
 func (c *Client) Get(ctx context.Context, path string) (json.RawMessage, error) {
-	return c.call(ctx, http.MethodGet, c.record.URL+path, nil, c.capability)
+	return c.call(ctx, request{method: http.MethodGet, address: c.record.URL + path, capability: c.capability})
 }
 
 // Send sends body, as JSON, with the given method; a nil body sends none.
 func (c *Client) Send(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
-	return c.call(ctx, method, c.record.URL+path, body, c.capability)
+	return c.SendPatiently(ctx, method, path, body, 0)
+}
+
+// SendPatiently is Send for what the service is asked to wait for, so much longer
+// than any other answer may take.
+func (c *Client) SendPatiently(ctx context.Context, method, path string, body any, longer time.Duration) (json.RawMessage, error) {
+	return c.call(ctx, request{method: method, address: c.record.URL + path, body: body, capability: c.capability, longer: longer})
 }
 
 // DevelopmentToken asks the development identity provider for an id token of the
@@ -74,7 +80,7 @@ func (c *Client) DevelopmentToken(ctx context.Context, subject string) (messages
 		return messages.Secret{}, messages.ProviderUnreachable.Because("the service has no identity provider")
 	}
 	address := strings.TrimSuffix(c.record.ProviderIssuer, "/") + "/dev/token"
-	answer, err := c.call(ctx, http.MethodPost, address, map[string]string{"sub": subject}, messages.Secret{})
+	answer, err := c.call(ctx, request{method: http.MethodPost, address: address, body: map[string]string{"sub": subject}})
 	if err != nil {
 		return messages.Secret{}, fmt.Errorf("ask the development identity provider: %w", err)
 	}
@@ -87,15 +93,25 @@ func (c *Client) DevelopmentToken(ctx context.Context, subject string) (messages
 	return messages.NewSecret(token.IDToken), nil
 }
 
-func (c *Client) call(ctx context.Context, method, address string, body any, capability messages.Secret) (json.RawMessage, error) {
-	request, err := newRequest(ctx, method, address, body)
+// request is one question.
+type request struct {
+	method, address string
+	body            any             // nil for none
+	capability      messages.Secret // zero for none
+	longer          time.Duration   // beyond answerTime
+}
+
+func (c *Client) call(ctx context.Context, ask request) (json.RawMessage, error) {
+	request, err := newRequest(ctx, ask.method, ask.address, ask.body)
 	if err != nil {
 		return nil, err
 	}
-	if !capability.IsZero() {
-		request.Header.Set("Authorization", "Bearer "+capability.Reveal())
+	if !ask.capability.IsZero() {
+		request.Header.Set("Authorization", "Bearer "+ask.capability.Reveal())
 	}
-	response, err := c.http.Do(request)
+	patient := *c.http
+	patient.Timeout += ask.longer
+	response, err := patient.Do(request)
 	if err != nil {
 		return nil, messages.ServiceAway.From(err)
 	}

@@ -61,7 +61,7 @@ func TestARefusalKeepsItsMeaning(t *testing.T) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v", err)
 	}
-	want := Refusal{messages.Conflict, "grant.live", "m", "r", "n", true}
+	want := Refusal{Code: messages.Conflict, Reason: "grant.live", Message: "m", RequestID: "r", Next: "n", Retryable: true}
 	if *refused != want {
 		t.Errorf("got %+v", *refused)
 	}

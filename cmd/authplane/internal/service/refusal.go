@@ -17,6 +17,10 @@ type Refusal struct {
 	// Next is the command that leads on; often empty.
 	Next      string `json:"next"`
 	Retryable bool   `json:"retryable"`
+	// OpID is the operation that is waited for, if one is, and WaitingFor what it waits
+	// for.
+	OpID       string `json:"op_id,omitempty"`
+	WaitingFor string `json:"waiting_for,omitempty"`
 }
 
 // Error is the message and, in brackets, the stable reason.
