@@ -69,7 +69,7 @@ func (s *shared) pass() {
 		return slices.ContainsFunc(s.parts, func(p part) bool { return p.phase == in })
 	}
 	switch {
-	case false:
+	case some(starting):
 	case !some(up):
 		if !s.stopping {
 			s.stopping = true
