@@ -22,14 +22,18 @@ func principal(actor string) messages.Principal {
 type bench struct {
 	*ledger.Writer
 	*ledger.Reader
-	store *ledger.Store
-	mu    sync.Mutex
-	clock time.Time
+	backend  ledger.Backend
+	instance string
+	// broken is set by whoever broke the ledger by hand.
+	broken bool
+	store  *ledger.Store
+	mu     sync.Mutex
+	clock  time.Time
 }
 
 func newBench(b ledger.Backend) *bench {
-	s := &bench{store: ledger.NewStore(b, ledger.DefaultPatience()), clock: time.UnixMilli(1_800_000_000_000).UTC()}
-	s.Writer = ledger.NewWriter(s.store, ledger.Options{Instance: names.NewUID(), Now: s.now})
+	s := &bench{backend: b, instance: names.NewUID(), store: ledger.NewStore(b, ledger.DefaultPatience()), clock: time.UnixMilli(1_800_000_000_000).UTC()}
+	s.Writer = ledger.NewWriter(s.store, ledger.Options{Instance: s.instance, Now: s.now})
 	s.Reader = ledger.NewReader(s.store, s.now)
 	return s
 }
@@ -101,7 +105,7 @@ func within(t *testing.T, limit time.Duration, open func(t *testing.T) Subject, 
 	defer cancel()
 	s := newBench(open(t).Backend)
 	run(t, ctx, s)
-	if err := ledger.CheckInvariants(ctx, s.store); err != nil {
+	if err := ledger.CheckInvariants(ctx, s.store); err != nil && !s.broken {
 		t.Errorf("the ledger does not hold: %v", err)
 	}
 }

@@ -17,3 +17,7 @@ func TestContract(t *testing.T) {
 func TestTransitions(t *testing.T) {
 	contract.Transitions(t, 200, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
 }
+
+func TestBarriers(t *testing.T) {
+	contract.Barriers(t, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
+}

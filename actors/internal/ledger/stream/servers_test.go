@@ -124,6 +124,10 @@ func TestTransitionsOnOneReplica(t *testing.T) {
 	contract.Transitions(t, 50, subjects(dial(t, startServer(t).ClientURL()), 1))
 }
 
+func TestBarriersOnOneReplica(t *testing.T) {
+	contract.Barriers(t, subjects(dial(t, startServer(t).ClientURL()), 1))
+}
+
 // TestACrowdOfFirstExchanges is more than the server takes at once, in the lanes of
 // one process.
 func TestACrowdOfFirstExchanges(t *testing.T) {
