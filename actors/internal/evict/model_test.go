@@ -209,57 +209,73 @@ func (p *plant) contradicts(out evict.Outcome, overlooked bool) string {
 func TestNobodyIsGoneWhileOneIsLeft(t *testing.T) {
 	proved, refused := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		seed := rapid.Uint64().Draw(rt, "seed")
-		size := rapid.IntRange(1, 4).Draw(rt, "servers")
-		early := rapid.IntRange(0, 6).Draw(rt, "connected")
-		late := rapid.IntRange(0, 4).Draw(rt, "late")
-		resumed := rapid.Bool().Draw(rt, "resumed")
-		var failure string
-		synctest.Test(t, func(*testing.T) {
-			p := &plant{dice: rand.New(rand.NewPCG(seed, 1)), frozen: time.Now()}
-			var known []string
-			for i := range size {
-				m := &machine{name: fmt.Sprintf("n%d", i), timeout: time.Duration(1+p.dice.IntN(8)) * time.Second, has: map[uint64]time.Time{}, away: p.chance(6)}
-				p.servers = append(p.servers, m)
-				if p.chance(2) {
-					known = append(known, m.name)
-				}
+		game := game{
+			seed:    rapid.Uint64().Draw(rt, "seed"),
+			size:    rapid.IntRange(1, 4).Draw(rt, "servers"),
+			early:   rapid.IntRange(0, 6).Draw(rt, "connected"),
+			late:    rapid.IntRange(0, 4).Draw(rt, "late"),
+			resumed: rapid.Bool().Draw(rt, "resumed"),
+		}
+		for range 20 {
+			game.seed++
+			var failure string
+			synctest.Test(t, func(*testing.T) {
+				won, lost, wrong := game.play()
+				proved, refused, failure = proved+won, refused+lost, wrong
+			})
+			if failure != "" {
+				rt.Fatalf("with seed %d: %s", game.seed, failure)
 			}
-			for range early {
-				p.join(p.servers[p.dice.IntN(size)], p.frozen)
-			}
-			for range late {
-				p.late()
-			}
-			ask := evict.Ask{Targets: []messages.Target{target(1)}, Frozen: p.frozen}
-			met := 0
-			for try := 0; try < 4 && failure == ""; try++ {
-				if resumed {
-					p.pass(700 * time.Millisecond)
-				}
-				ask.Known = known
-				out, err := evict.Run(context.Background(), evict.Ports{Servers: p}, ask, nil)
-				known = append(known, out.Learnt...)
-				met += out.Met
-				switch {
-				case err == nil:
-					proved++
-					failure = p.contradicts(out, early > 0 && met == 0)
-
-					return
-				case errors.Is(err, messages.EvictionUnproved), errors.Is(err, messages.BrokerAway), errors.Is(err, messages.ActorAway):
-					refused++
-				default:
-					failure = fmt.Sprintf("it fails with %v", err)
-				}
-			}
-		})
-		if failure != "" {
-			rt.Fatal(failure)
 		}
 	})
 	if proved == 0 || refused == 0 {
 		t.Errorf("%d were proved and %d were not: it tells nothing", proved, refused)
 	}
 	t.Logf("%d proved, %d not", proved, refused)
+}
+
+// game is how many play, and how the dice fall.
+type game struct {
+	seed              uint64
+	size, early, late int
+	resumed           bool
+}
+
+// play tries a few times to evict, and says what is wrong.
+func (g game) play() (proved, refused int, wrong string) {
+	p := &plant{dice: rand.New(rand.NewPCG(g.seed, 1)), frozen: time.Now()}
+	var known []string
+	for i := range g.size {
+		m := &machine{name: fmt.Sprintf("n%d", i), timeout: time.Duration(1+p.dice.IntN(8)) * time.Second, has: map[uint64]time.Time{}, away: p.chance(6)}
+		p.servers = append(p.servers, m)
+		if p.chance(2) {
+			known = append(known, m.name)
+		}
+	}
+	for range g.early {
+		p.join(p.servers[p.dice.IntN(g.size)], p.frozen)
+	}
+	for range g.late {
+		p.late()
+	}
+	ask := evict.Ask{Targets: []messages.Target{target(1)}, Frozen: p.frozen}
+	met := 0
+	for range 4 {
+		if g.resumed {
+			p.pass(700 * time.Millisecond)
+		}
+		ask.Known = known
+		out, err := evict.Run(context.Background(), evict.Ports{Servers: p}, ask, nil)
+		known = append(known, out.Learnt...)
+		met += out.Met
+		switch {
+		case err == nil:
+			return 1, refused, p.contradicts(out, g.early > 0 && met == 0)
+		case errors.Is(err, messages.EvictionUnproved), errors.Is(err, messages.BrokerAway), errors.Is(err, messages.ActorAway):
+			refused++
+		default:
+			return 0, refused, fmt.Sprintf("it fails with %v", err)
+		}
+	}
+	return 0, refused, ""
 }
