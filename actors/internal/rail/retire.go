@@ -1,0 +1,143 @@
+package rail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// Retired answers a retirement that is over.
+type Retired struct {
+	// OpID is empty where nobody ever was the incarnation.
+	OpID    string `json:"op_id"`
+	UID     string `json:"uid"`
+	Outcome string `json:"outcome"` // retired
+	// Already says that it had ended before it was asked for.
+	Already   bool              `json:"already"`
+	Revoked   int               `json:"revoked"`
+	Evicted   int               `json:"evicted"`
+	Vacuous   bool              `json:"vacuous"`
+	Eviction  messages.Eviction `json:"eviction"`
+	Servers   []string          `json:"servers"`
+	Frontiers map[string]uint64 `json:"frontiers"`
+	TookMS    int64             `json:"took_ms"`
+}
+
+// Pending is a refusal of whoever did not wait long enough: the operation goes on,
+// and a repeat joins it.
+type Pending struct {
+	refusal error
+	// OpID is the operation, and Step how far it is; empty while it is not begun.
+	OpID string
+	Step messages.OperationStep
+}
+
+func (p *Pending) Error() string { return p.refusal.Error() }
+
+// Unwrap gives messages.OperationPending.
+func (p *Pending) Unwrap() error { return p.refusal }
+
+// Retire answers a request for the retirement of the incarnation that its subject
+// names. Whoever may publish there may ask; the operation's id, where it is given, is
+// checked before anything is read.
+func (r *Rail) Retire(ctx context.Context, q Question) (Retired, error) {
+	behalf, err := r.requester(q)
+	if err != nil {
+		return Retired{}, err
+	}
+	ask, err := r.read(q)
+	if err != nil {
+		return Retired{}, err
+	}
+	op := r.config.OperationOf(ask.uid)
+	if ask.op != "" && ask.op != op {
+		return Retired{}, messages.OperationUnderived
+	}
+	already, err := r.current(ctx, ask)
+	if err != nil {
+		return Retired{}, err
+	}
+	if already {
+		return r.ended(ctx, ask, op)
+	}
+	begun, err := r.config.Authority.Retire(ctx, messages.AskRetirement{Principal: ask.target, UID: ask.uid, By: "rail:" + behalf.String()})
+	switch {
+	case errors.Is(err, messages.IncarnationEnded): // it was another one's turn since it was read
+		return Retired{}, messages.IncarnationSuperseded.From(err)
+	case err != nil:
+		return Retired{}, err
+	case begun.Operation == "":
+		return neverUsed(ask), nil
+	}
+	progress, err := r.config.Authority.Await(ctx, begun.Operation, time.Now().Add(ask.wait))
+	switch {
+	case err == nil && progress.Step == messages.StepDone:
+		return retired(ask, progress.Operation), nil
+	case err == nil, errors.Is(err, messages.OperationNotFound), ctx.Err() != nil, messages.Describe(err).Code == messages.Unavailable:
+		// It is durable that it will be ended; only how far it is may not be known now.
+		refusal := messages.OperationPending.Because("%s is at: %s", begun.Operation, cmp.Or(string(progress.Step), "not begun"))
+		return Retired{}, &Pending{refusal: refusal, OpID: begun.Operation, Step: progress.Step}
+	}
+	return Retired{}, err
+}
+
+// current reports whether the incarnation has ended already, and refuses one that is
+// not the principal's current one.
+func (r *Rail) current(ctx context.Context, ask asked) (already bool, err error) {
+	found, err := r.config.Authority.Read(ctx, messages.ReadAuthority{Principal: ask.target, Head: true})
+	switch {
+	case err != nil && messages.Describe(err).Code == messages.Unavailable:
+		return false, err
+	case err != nil: // what cannot be read says nothing
+		return false, messages.Unproved.From(err)
+	case found.HasHead && found.Head.UID == ask.uid:
+		return found.Head.State == messages.HeadRetired, nil
+	case found.HasGrant && found.Grant.UID == ask.uid:
+		return false, nil
+	case found.HasGrant:
+		return false, messages.IncarnationSuperseded.Because("%s is current", found.Grant.UID)
+	case found.HasHead:
+		return false, messages.IncarnationSuperseded.Because("%s is current", found.Head.UID)
+	}
+	return false, messages.IncarnationUnknown
+}
+
+// ended tells what is recorded of a retirement that is over.
+func (r *Rail) ended(ctx context.Context, ask asked, op string) (Retired, error) {
+	progress, err := r.config.Authority.Await(ctx, op, time.Now())
+	switch {
+	case err == nil && progress.Step == messages.StepDone:
+		answer := retired(ask, progress.Operation)
+		answer.Already = true
+		return answer, nil
+	case err == nil, errors.Is(err, messages.OperationNotFound):
+		answer := retired(ask, messages.Operation{ID: op})
+		answer.Already = true
+		return answer, nil
+	}
+	return Retired{}, err
+}
+
+func neverUsed(ask asked) Retired {
+	return retired(ask, messages.Operation{Outcome: messages.Outcome{Vacuous: true}})
+}
+
+func retired(ask asked, op messages.Operation) Retired {
+	answer := Retired{
+		OpID: op.ID, UID: ask.uid, Outcome: "retired", Revoked: op.Outcome.Revoked, Evicted: op.Outcome.Evicted,
+		Vacuous: op.Outcome.Vacuous, Eviction: op.Outcome.Eviction, Servers: op.Outcome.Servers, Frontiers: op.Outcome.Frontiers,
+	}
+	if answer.Servers == nil {
+		answer.Servers = []string{}
+	}
+	if answer.Frontiers == nil {
+		answer.Frontiers = map[string]uint64{}
+	}
+	if !op.Began.IsZero() && !op.Ended.IsZero() {
+		answer.TookMS = op.Ended.Sub(op.Began).Milliseconds()
+	}
+	return answer
+}
