@@ -97,7 +97,7 @@ func everyDoor(t *testing.T) (s *stage, roots *x509.CertPool, websocket string) 
 }
 
 // cluster is a stage with three servers, n1 to n3.
-func cluster(t *testing.T) (*stage, *natsd.Group) {
+func cluster(t testing.TB) (*stage, *natsd.Group) {
 	t.Helper()
 	dir := natsdtest.Chain(t, "acme")
 	group := natsdtest.Cluster(t, dir, 3)
