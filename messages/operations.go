@@ -121,12 +121,14 @@ type RetirementAsked struct {
 // BeginTakeover asks whoever holds the plane to begin a takeover, or to go on with
 // the one of that id. Answered by OperationProgress once it is begun. Refused with
 // OperationConflict when the id names another operation, GateShut when another
-// operation holds the gate, IncarnationEnded when the incarnation is not current.
+// operation holds the gate, IncarnationEnded when the incarnation is not current, and
+// ClaimFenced by a process that does not hold the plane.
 type BeginTakeover struct {
 	ID        string
 	Principal Principal
-	UID       string
-	By        string
+	// UID is the incarnation meant; empty is the one that stands.
+	UID string
+	By  string
 }
 
 // ListOperations asks for every operation that is owed. Answered by Operations.

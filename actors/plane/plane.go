@@ -12,6 +12,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/observer"
 	"github.com/cotal-ai/authplane/actors/reader"
 	"github.com/cotal-ai/authplane/actors/registrar"
+	"github.com/cotal-ai/authplane/actors/retirement"
 	"github.com/cotal-ai/authplane/actors/scanner"
 	"github.com/cotal-ai/authplane/actors/writer"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -28,14 +29,22 @@ const (
 	LedgerScanner  = Path + "/" + scanner.Ledger
 	RecordsScanner = Path + "/" + scanner.Records
 	Claim          = Path + "/claim"
+	Retirement     = Path + "/" + retirement.Name
 )
+
+// Desk knows the operations of the plane.
+var Desk = retirement.DeskOf(Retirement)
 
 // Config is what the plane's actors share.
 type Config struct {
 	Dialer *broker.Dialer
 	Stream stream.Config
-	// Account gives the public key of an account of the space.
-	Account func(trust.Account) string
+	// Account gives the public key of an account of the space, and CalloutUsers are those
+	// of the users that may answer connects.
+	Account      func(trust.Account) string
+	CalloutUsers []string
+	// Presence is the path of the actor that has responders settle.
+	Presence string
 	// Installation and Records remember which streams are ours.
 	Installation, Records writer.Installation
 	// Registered and Run are what this process remembers of itself over all lives.
@@ -71,19 +80,24 @@ func Spec(c Config) supervisor.Spec {
 				Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered, Unreadable: c.Unreadable,
 			}),
 			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
-			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim}),
+			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),
 			observer.Spec(observer.Config{Dialer: c.Dialer, Account: c.Account}),
 			evictor.Spec(evictor.Config{Dialer: c.Dialer}),
 			scanner.LedgerSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			scanner.RecordsSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			claim.Spec(claim.Config{
-				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner,
+				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner, Desk: Desk,
 				Observer: Observer, Evictor: Evictor, Instance: c.Stream.Instance, Machine: c.Machine,
 				Run: c.Run, View: c.View, NoStandby: c.NoStandby, ServersLost: c.ServersLost,
 			}),
+			retirement.Spec(retirement.Config{
+				Path: Retirement, Barrier: Barrier, Claim: Claim, Writer: Writer, Observer: Observer, Evictor: Evictor,
+				LedgerScanner: LedgerScanner, Presence: c.Presence, Instance: c.Stream.Instance, CalloutUsers: c.CalloutUsers,
+			}),
 		},
-		Fence: supervisor.FencePlan{Reopens: []string{scanner.Ledger, scanner.Records, "claim"}},
+		Fence: supervisor.FencePlan{Ends: []string{retirement.Name}, Reopens: []string{scanner.Ledger, scanner.Records, "claim"}},
 		Stages: []supervisor.Stage{
+			{Name: "operations", Close: []string{retirement.Name}},
 			{Name: "readers", Close: []string{"reader", scanner.Records, scanner.Ledger}, Halts: true},
 			{Name: "claim", Close: []string{"claim"}, Needs: []string{"barrier"}, Halts: true},
 			{Name: "clients", Close: []string{"barrier", "issuer", "writer", "observer", "evictor", "registrar"}},

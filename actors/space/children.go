@@ -47,6 +47,7 @@ func (h *Handle) planeConfig() plane.Config {
 		Dialer:       h.parts.dialer,
 		Stream:       stream.Config{Space: h.config.Space, Replicas: h.config.Replicas, Instance: h.parts.instance},
 		Account:      h.parts.material.Account,
+		CalloutUsers: h.parts.calloutUsers(), Presence: presencePath,
 		Installation: h.parts.installation, Records: h.parts.records,
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
@@ -113,7 +114,7 @@ func (h *Handle) kickable() []messages.ConnectionRef {
 
 func (h *Handle) exchangeConfig() exchange.Config {
 	config := exchange.Config{
-		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer,
+		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
 		Control: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
 		FaultInjection: h.config.FaultInjection,

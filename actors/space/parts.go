@@ -153,6 +153,15 @@ func (p *parts) makeFaces(_ context.Context, config Config) error {
 	return nil
 }
 
+// calloutUsers are the public keys of those who may answer connects.
+func (p *parts) calloutUsers() []string {
+	keys := make([]string, len(p.material.Callouts))
+	for i, user := range p.material.Callouts {
+		keys[i] = user.Public
+	}
+	return keys
+}
+
 // publicURL is how the public face is reached; empty without one.
 func (p *parts) publicURL() string {
 	switch {

@@ -66,8 +66,7 @@ func newWriter(life *supervisor.Life, config Config) *writer {
 	return w
 }
 
-// Receive answers each of the writer's messages with GrantWritten or Enrolled, or
-// with an error.
+// Receive answers each of the writer's messages as that message says, or with an error.
 func (w *writer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case messages.PutGrant:
@@ -76,6 +75,16 @@ func (w *writer) Receive(ctx actor.Context) {
 		serve(w, ctx, "edit grant "+m.Principal.String(), m, (*ledger.Writer).EditGrant)
 	case messages.RevokeGrant:
 		serve(w, ctx, "revoke grant "+m.Principal.String(), m, (*ledger.Writer).RevokeGrant)
+	case messages.AskRetirement:
+		serve(w, ctx, "ask for the retirement of "+m.Principal.String(), m, (*ledger.Writer).AskRetirement)
+	case messages.Unask:
+		serve(w, ctx, "take back what was asked", m, (*ledger.Writer).Unask)
+	case messages.LearnServers:
+		serve(w, ctx, "learn servers", m, (*ledger.Writer).LearnServers)
+	case messages.ReadRoster:
+		serve(w, ctx, "read the roster", messages.LearnServers{}, (*ledger.Writer).LearnServers) // no new one
+	case messages.ForgetServer:
+		serve(w, ctx, "forget a server", m, (*ledger.Writer).ForgetServer)
 	case messages.Enrol:
 		serve(w, ctx, "enrol "+m.Principal.String(), m, (*ledger.Writer).Enrol)
 	default:

@@ -79,7 +79,7 @@ type Row struct {
 func Actors() []string {
 	return []string{
 		"plane/writer", "plane/registrar", "plane/reader", "plane/issuer", "plane/barrier", "plane/observer", "plane/evictor",
-		"plane/ledger-scanner", "plane/records-scanner", "plane/claim",
+		"plane/ledger-scanner", "plane/records-scanner", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk",
 		"callout/1", "callout/2", "presence", "exchange",
 	}
 }
@@ -124,7 +124,7 @@ func Table() []Row {
 // alive is what comes of a death while the space is open.
 func alive(actor string, way Way) Outcome {
 	switch actor {
-	case "plane/registrar", "plane/claim", "exchange":
+	case "plane/registrar", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "exchange":
 		if way == Disconnect {
 			return Inapplicable // it holds no connection
 		}

@@ -1,0 +1,46 @@
+package retirement
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// How often an awaited operation is looked at: one that runs here tells its end.
+const (
+	lookHere      = time.Second
+	lookElsewhere = 250 * time.Millisecond
+)
+
+// await returns an operation once it is over, or as it stands at the deadline.
+func (c *clerk) await(ctx context.Context, m messages.AwaitOperation) (messages.OperationProgress, error) {
+	ctx, cancel := context.WithDeadline(ctx, m.Deadline)
+	defer cancel()
+	over, leave := c.books.watch(m.ID)
+	defer leave()
+	for {
+		found, err := c.read(ctx, m.ID)
+		if err == nil && (found.Step == messages.StepDone || found.Step == messages.StepSuperseded) {
+			return found, nil
+		}
+		if err != nil && !errors.Is(err, messages.OperationNotFound) && !messages.Describe(err).Retryable {
+			return found, err
+		}
+		every := lookElsewhere
+		if c.books.here(m.ID) {
+			every = lookHere
+		}
+		timer := time.NewTimer(every)
+		select {
+		case <-over:
+			over = nil // read once more
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return found, err
+		}
+		timer.Stop()
+	}
+}

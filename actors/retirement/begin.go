@@ -1,0 +1,135 @@
+package retirement
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/messages"
+)
+
+// beginAsked begins every retirement that any process has asked for and that is not
+// owed yet, and returns the operations that are begun. One that cannot be begun stops
+// no other.
+func (c *clerk) beginAsked(ctx context.Context, owed messages.Owed) (begun []string, err error) {
+	asked, err := ledger.Asked(ctx, c.store)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	for _, uid := range asked {
+		id := ledger.OperationOf(uid)
+		if slices.Contains(owed.Ops, id) || c.books.isFinished(id) {
+			continue
+		}
+		op, err := c.begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+			return c.records.BeginRetirement(ctx, messages.AskRetirement{UID: uid})
+		})
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case op.Step == messages.StepDone:
+			c.books.finish(id)
+		default:
+			begun = append(begun, id)
+		}
+	}
+	return begun, failed
+}
+
+// beginTakeover begins a takeover, or finds the one of that id, and has it run.
+func (c *clerk) beginTakeover(ctx context.Context, m messages.BeginTakeover) (messages.OperationProgress, error) {
+	var err error
+	if m.UID == "" {
+		if m.UID, err = c.meant(ctx, m); err != nil {
+			return messages.OperationProgress{}, err
+		}
+	}
+	op, err := c.begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+		return c.records.BeginTakeover(ctx, m)
+	})
+	if err != nil {
+		return messages.OperationProgress{}, err
+	}
+	c.look()
+	return c.books.show(op), nil
+}
+
+// meant is the incarnation of a takeover that names none: that of the operation of this
+// id, or else the one that stands.
+func (c *clerk) meant(ctx context.Context, m messages.BeginTakeover) (string, error) {
+	op, err := c.records.Operation(ctx, m.ID)
+	if err == nil {
+		return op.UID, nil
+	}
+	if !errors.Is(err, messages.OperationNotFound) {
+		return "", err
+	}
+	found, err := ledger.NewReader(c.store, nil).Authority(ctx, messages.ReadAuthority{Principal: m.Principal, Head: true})
+	if err == nil && !found.HasHead {
+		err = messages.IncarnationEnded.Because("it never began")
+	}
+	return found.Head.UID, err
+}
+
+// begin lands the first step of an operation and returns the operation as it stands
+// then.
+func (c *clerk) begin(ctx context.Context, first func(context.Context) (messages.Operation, ledger.Step, error)) (op messages.Operation, err error) {
+	_, err = c.records.Land(ctx, lane{c.life.Ref(c.config.Claim)}, func(ctx context.Context) (step ledger.Step, err error) {
+		op, step, err = first(ctx)
+		return step, err
+	})
+	return op, err
+}
+
+// unask takes back what this process asked for and what is recorded by now: whoever
+// holds the plane goes on with it.
+func (c *clerk) unask(ctx context.Context) error {
+	uids, err := ledger.AskedBy(ctx, c.store, c.config.Instance)
+	if err != nil || len(uids) == 0 {
+		return err
+	}
+	var recorded []string
+	for _, uid := range uids {
+		switch _, err := c.records.Operation(ctx, ledger.OperationOf(uid)); {
+		case err == nil:
+			recorded = append(recorded, uid)
+		case !errors.Is(err, messages.OperationNotFound):
+			return err
+		}
+	}
+	if len(recorded) == 0 {
+		return nil
+	}
+	_, err = client.Ask[messages.Unasked](ctx, c.life.Ref(c.config.Writer), messages.Unask{UIDs: recorded})
+	return err
+}
+
+// list is everything that is owed, as it is recorded, with what is known here. One
+// that cannot be read is listed by its id, and hides no other.
+func (c *clerk) list(ctx context.Context) (messages.Operations, error) {
+	ops, err := c.records.Owed(ctx)
+	unreadable := ledger.CorruptKeys(err)
+	if err != nil && len(unreadable) == 0 {
+		return messages.Operations{}, err
+	}
+	var all messages.Operations
+	for _, op := range ops {
+		all.Items = append(all.Items, c.books.show(op))
+	}
+	for _, key := range unreadable {
+		poisoned := messages.OperationProgress{WaitingFor: messages.RowCorrupt.Message, Next: messages.RowCorrupt.Next}
+		poisoned.ID = strings.TrimPrefix(key, ledger.OperationKey(""))
+		all.Items = append(all.Items, poisoned)
+	}
+	slices.SortStableFunc(all.Items, byBegin)
+	return all, nil
+}
+
+func (c *clerk) read(ctx context.Context, id string) (messages.OperationProgress, error) {
+	op, err := c.records.Operation(ctx, id)
+	return c.books.show(op), err
+}

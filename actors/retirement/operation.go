@@ -1,0 +1,124 @@
+package retirement
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/barrier"
+	"github.com/cotal-ai/authplane/actors/claim"
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/operation"
+	"github.com/cotal-ai/authplane/actors/scanner"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// operationSpec describes the actor of one operation. It lives until the operation is
+// done or cannot go on; the desk decides when it is tried again.
+func operationSpec(id string, config Config) supervisor.Spec {
+	return supervisor.Spec{Name: id, Restart: supervisor.Never, New: func(life *supervisor.Life) actor.Actor {
+		return &work{life: life, config: config, id: id}
+	}}
+}
+
+// progress tells the desk how far an operation is.
+type progress messages.OperationProgress
+
+// ended tells the desk that an operation's actor ends, and whether the operation is done.
+type ended struct {
+	op  messages.Operation
+	err error
+}
+
+// work is one life of an operation's actor.
+type work struct {
+	life   *supervisor.Life
+	config Config
+	id     string
+}
+
+// Receive runs the operation. When it is closed before, the operation stops between
+// two steps and stays owed.
+func (w *work) Receive(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *supervisor.Open:
+		w.life.Opened()
+		w.life.Go("run", w.run)
+	case *supervisor.Drain:
+		w.life.Drained(nil)
+	case *supervisor.Close:
+		w.life.ClosedWith(nil)
+	}
+}
+
+func (w *work) run(ctx context.Context) {
+	op, err := operation.Run(ctx, w.ports(), w.id)
+	if op.ID == "" {
+		op.ID = w.id // not even read
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	w.tell(ended{op, err})
+	w.life.ClosedWith(nil)
+}
+
+// tell is heard or not: the desk also looks by itself.
+func (w *work) tell(what any) { _ = supervisor.Tell(w.life.Ref(DeskOf(w.config.Path)), what) }
+
+func (w *work) ports() operation.Ports {
+	store := ledger.NewStore(barrier.Over(w.life.Ref(w.config.Barrier)), ledger.DefaultPatience())
+	return operation.Ports{
+		Records:   ledger.NewBarrier(store, ledger.Options{}),
+		Lane:      lane{w.life.Ref(w.config.Claim)},
+		Scanner:   enumerator{w.life.Ref(w.config.Claim), w.config.LedgerScanner},
+		Evictor:   eviction{w.life.Ref(sweeperOf(w.config.Path))},
+		Frontiers: frontiers{w.life.Ref(w.config.Barrier)},
+		Drainer:   w.config.Drainer,
+		Tell:      func(p messages.OperationProgress) { w.tell(progress(p)) },
+	}
+}
+
+// lane writes through the claim.
+type lane struct{ claim supervisor.Ref }
+
+// Write is operation.Lane.
+func (l lane) Write(ctx context.Context, step ledger.Step) (uint64, error) {
+	answer, err := client.Ask[claim.Written](ctx, l.claim, claim.WriteStep{Step: step})
+	return answer.Revision, err
+}
+
+// enumerator scans through the claim, which guards it.
+type enumerator struct {
+	claim   supervisor.Ref
+	scanner string
+}
+
+// Scan is ledger.Scanner.
+func (e enumerator) Scan(ctx context.Context, ask ledger.Scan) ([]ledger.Row, error) {
+	answer, err := client.Ask[scanner.Rows](ctx, e.claim, claim.Enumerate{Scanner: e.scanner, Ask: ask})
+	return answer.Rows, err
+}
+
+// eviction asks the sweeper.
+type eviction struct{ sweeper supervisor.Ref }
+
+// Evict is operation.Evictor.
+func (e eviction) Evict(ctx context.Context, op messages.Operation, denied time.Time) (operation.Evicted, error) {
+	answer, err := client.Ask[evicted](ctx, e.sweeper, evictTarget{
+		target: messages.Target{Principal: op.Principal, UID: op.UID}, denied: denied, of: op,
+	})
+	return operation.Evicted{Kicked: answer.Evicted, Vacuous: answer.Vacuous, How: answer.Eviction, Servers: answer.Servers}, err
+}
+
+// frontiers asks the barrier, who sees both streams.
+type frontiers struct{ barrier supervisor.Ref }
+
+// Frontiers is operation.Frontiers.
+func (f frontiers) Frontiers(ctx context.Context) (map[string]uint64, error) {
+	answer, err := client.Ask[barrier.Ends](ctx, f.barrier, barrier.ReadEnds{})
+	return answer.Streams, err
+}

@@ -1,0 +1,157 @@
+package retirement
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/barrier"
+	"github.com/cotal-ai/authplane/actors/client"
+	"github.com/cotal-ai/authplane/actors/internal/evict"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/names"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+func sweeperSpec(config Config) supervisor.Spec {
+	return supervisor.Spec{Name: sweeper, New: func(life *supervisor.Life) actor.Actor {
+		return &broom{life: life, config: config, tally: map[string]int{}}
+	}}
+}
+
+// evictTarget asks for the proof that nobody of a target is connected. Answered by
+// evicted. The target was denied at the latest when it is sent.
+type evictTarget struct {
+	target messages.Target
+	denied time.Time
+	// of is the operation that asks, for who follows it.
+	of messages.Operation
+}
+
+// evicted answers evictTarget.
+type evicted struct{ evict.Outcome }
+
+// broom is one life of the sweeper. It sweeps for everybody who has asked by then,
+// and for those who ask meanwhile the next time.
+type broom struct {
+	life   *supervisor.Life
+	config Config
+	// waiting are who asked and is not swept for yet; busy says that a sweep runs.
+	waiting []errand
+	busy    bool
+	// tally counts what was dropped for an operation in tries that proved nothing. Only
+	// the one sweep at a time uses it.
+	tally map[string]int
+}
+
+type errand struct {
+	evictTarget
+	to *actor.PID
+}
+
+// swept says that a sweep is over.
+type swept struct{}
+
+// Receive answers evictTarget.
+func (b *broom) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *supervisor.Open:
+		b.life.Opened()
+	case evictTarget:
+		b.waiting = append(b.waiting, errand{m, ctx.Sender()})
+		b.next()
+	case swept:
+		b.busy = false
+		b.next()
+	case *supervisor.Drain:
+		b.life.Drained(nil)
+	case *supervisor.Close:
+		b.life.ClosedWith(nil)
+	}
+}
+
+// next sweeps for everybody who waits, unless there is a sweep already.
+func (b *broom) next() {
+	if b.busy || len(b.waiting) == 0 {
+		return
+	}
+	errands := b.waiting
+	b.waiting, b.busy = nil, true
+	b.life.Go("sweep", func(ctx context.Context) {
+		defer b.life.Tell(swept{})
+		b.sweep(ctx, errands)
+	})
+}
+
+// sweep proves for all errands at once, and answers each. Whoever is still there keeps
+// nobody else waiting: it is proved for the others without him.
+func (b *broom) sweep(ctx context.Context, errands []errand) {
+	for len(errands) > 0 {
+		outcome, err := b.run(ctx, errands)
+		var unproved *evict.Unproved
+		if !errors.As(err, &unproved) || len(unproved.Doubts) > 0 {
+			b.answer(errands, outcome, err)
+			return
+		}
+		there := func(e errand) bool { return unproved.Concerns(e.target) }
+		if !slices.ContainsFunc(errands, there) {
+			b.answer(errands, outcome, err)
+			return
+		}
+		b.answer(slices.DeleteFunc(slices.Clone(errands), func(e errand) bool { return !there(e) }), outcome, err)
+		errands = slices.DeleteFunc(errands, there)
+	}
+}
+
+func (b *broom) answer(errands []errand, outcome evict.Outcome, err error) {
+	for _, e := range errands {
+		share := outcome.Of(e.target)
+		share.Vacuous = share.Vacuous && b.tally[e.of.ID] == 0
+		b.tally[e.of.ID] += share.Evicted
+		if err != nil {
+			b.life.Reply(e.to, err)
+			continue
+		}
+		share.Evicted = b.tally[e.of.ID]
+		delete(b.tally, e.of.ID)
+		b.life.Reply(e.to, evicted{share})
+	}
+}
+
+// run sweeps by the roster as it is recorded, and records the servers it met.
+func (b *broom) run(ctx context.Context, errands []errand) (evict.Outcome, error) {
+	store := ledger.NewStore(barrier.Over(b.life.Ref(b.config.Barrier)), ledger.DefaultPatience())
+	known, err := ledger.Roster(ctx, store)
+	if err != nil {
+		return evict.Outcome{}, err
+	}
+	ask := evict.Ask{Known: known, Operation: names.NewUID(), Callouts: b.config.CalloutUsers}
+	for _, e := range errands {
+		ask.Targets = append(ask.Targets, e.target)
+		if e.denied.After(ask.Frozen) {
+			ask.Frozen = e.denied
+		}
+	}
+	ports := evict.Ports{Servers: servers{b.life, b.config}, Responders: responders{b.life.Ref(b.config.Presence)}}
+	outcome, err := evict.Run(ctx, ports, ask, func(p evict.Progress) { b.tell(errands, p) })
+	if len(outcome.Learnt) > 0 {
+		_, learnt := client.Ask[messages.KnownServers](ctx, b.life.Ref(b.config.Writer), messages.LearnServers{Names: outcome.Learnt})
+		if err == nil {
+			err = learnt
+		}
+	}
+	return outcome, err
+}
+
+// tell has the desk show how far an eviction is, for each operation that waits for it.
+func (b *broom) tell(errands []errand, p evict.Progress) {
+	desk := b.life.Ref(DeskOf(b.config.Path))
+	for _, e := range errands {
+		_ = supervisor.Tell(desk, progress{Operation: e.of, Doing: p.Doing, Done: p.Done, Total: p.Total,
+			WaitingFor: p.WaitingFor, Next: p.Next}) // unheard, it is only not shown
+	}
+}
