@@ -31,14 +31,22 @@ type World struct {
 	Config   space.Config
 	Space    *space.Handle
 
-	port int // where the broker listens
+	options func(*server.Options)
+	port    int // where the broker listens
 }
 
 // New builds the stage without opening the space: a broker and a provider that
 // live until the test ends, and a Config that change may alter.
 func New(t testing.TB, change ...func(*space.Config)) *World {
 	t.Helper()
-	w := &World{TB: t, Dir: t.TempDir(), System: actor.NewActorSystem(actor.WithLoggerFactory(silent))}
+	return NewOn(t, func(*server.Options) {}, change...)
+}
+
+// NewOn is New on a broker with further doors: options alters what the installation's
+// own configuration says.
+func NewOn(t testing.TB, options func(*server.Options), change ...func(*space.Config)) *World {
+	t.Helper()
+	w := &World{options: options, TB: t, Dir: t.TempDir(), System: actor.NewActorSystem(actor.WithLoggerFactory(silent))}
 	t.Cleanup(w.System.Shutdown)
 	var err error
 	w.Init, err = space.Init(w.Context(), space.InitOptions{Dir: w.Dir, Space: "main", NATSURL: "nats://127.0.0.1:0"})
@@ -46,7 +54,7 @@ func New(t testing.TB, change ...func(*space.Config)) *World {
 	w.startBroker()
 	w.startProvider()
 	w.Config = space.Config{
-		Space: "main", NATSURL: w.Broker.ClientURL(), StateDir: filepath.Join(w.Dir, "state"),
+		Space: "main", NATSURL: "nats://" + w.Broker.Addr().String(), StateDir: filepath.Join(w.Dir, "state"),
 		SecretsDir: w.Init.SecretsDir, SentinelCreds: w.Init.SentinelCreds,
 		Provider:       &space.ProviderConfig{Issuer: w.Provider.Issuer()},
 		FaultInjection: true, Logger: Logger(t),
@@ -132,6 +140,7 @@ func (w *World) startBroker() {
 func (w *World) runBroker(options *server.Options) {
 	w.Helper()
 	options.NoSigs, options.NoLog = true, true
+	w.options(options)
 	broker, err := server.NewServer(options)
 	w.must(err)
 	go broker.Start() // ends with Shutdown, which StopBroker waits for
