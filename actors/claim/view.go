@@ -11,8 +11,9 @@ import (
 // View is what an operator sees of the plane. It outlives the actor's lives, and is
 // safe for concurrent use; the zero value is a plane that opens.
 type View struct {
-	mu     sync.Mutex
-	status messages.PlaneStatus
+	mu      sync.Mutex
+	status  messages.PlaneStatus
+	awaited messages.Claim // that stands in the way; zero for none
 }
 
 // Status is how this process stands to the plane now.
@@ -25,6 +26,17 @@ func (v *View) Status() messages.PlaneStatus {
 	return v.status
 }
 
+// Awaited names the process whose claim stands in this one's way, as it was read
+// last, and the connections that the claim names; nobody when none does.
+func (v *View) Awaited() (instance string, connections []messages.ConnectionRef) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.awaited.State != messages.ClaimHeld {
+		return "", nil
+	}
+	return instanceOf(v.awaited), connectionsOf(v.awaited)
+}
+
 func (v *View) show(s messages.PlaneStatus, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -33,7 +45,7 @@ func (v *View) show(s messages.PlaneStatus, now time.Time) {
 	} else {
 		s.Since = now
 	}
-	v.status = s
+	v.status, v.awaited = s, messages.Claim{}
 }
 
 // won shows a claim of ours.
@@ -46,6 +58,9 @@ func (v *View) won(c messages.Claim) {
 func (v *View) waits(w messages.Awaited) {
 	v.show(messages.PlaneStatus{State: messages.PlaneStandby, Holder: instanceOf(w.Holder),
 		Generation: w.Holder.Generation, WaitingFor: w.Text, Next: w.Next}, time.Now())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.awaited = w.Holder
 }
 
 // refused shows a refusal that waiting does not mend by itself.
@@ -81,6 +96,13 @@ const hostSeparator = "@"
 
 // hostOf is what this process writes as the claim's host.
 func hostOf(instance, machine string) string { return instance + hostSeparator + machine }
+
+func connectionsOf(c messages.Claim) []messages.ConnectionRef {
+	return []messages.ConnectionRef{
+		{ServerID: c.Ledger.ServerID, ClientID: c.Ledger.ClientID},
+		{ServerID: c.Records.ServerID, ClientID: c.Records.ClientID},
+	}
+}
 
 func instanceOf(c messages.Claim) string {
 	instance, _, _ := strings.Cut(c.Host, hostSeparator)

@@ -30,6 +30,10 @@ type Config struct {
 	// responders' and scanners' connections. It is called four times a second, from
 	// any goroutine, and must not block.
 	Connections func() []messages.ConnectionRef
+	// Expected names a peer that should be there, with connections of it that this
+	// process knows of from elsewhere; the empty name for nobody. It is called ten times
+	// a second and must not block; nil expects nobody.
+	Expected func() (instance string, connections []messages.ConnectionRef)
 	// Evictor is the path of the actor that kicks.
 	Evictor string
 	// Responders are the paths of the actors that answer connects.
@@ -183,6 +187,9 @@ func (p *presence) due() []Kick {
 	if came := p.conn.Reconnects(); came != p.came {
 		p.came = came
 		p.table.Rejoin()
+	}
+	if p.config.Expected != nil {
+		p.table.Expect(p.config.Expected())
 	}
 	return p.table.Due()
 }

@@ -17,6 +17,9 @@ const (
 	fresh = 500 * time.Millisecond
 	// silence is how long a peer may say nothing.
 	silence = time.Second
+	// unheard is how long a peer that is expected may say nothing at all: it may just
+	// be starting.
+	unheard = 5 * time.Second
 	// kickEvery is how long a peer is left alone once it was kicked.
 	kickEvery = 10 * time.Second
 	// askEvery is how long to wait when nobody could be asked to kick it.
@@ -53,7 +56,7 @@ type peer struct {
 	// another connection.
 	life        string
 	count       uint64
-	heard       time.Time
+	heard       time.Time // zero if it never was
 	connections []messages.ConnectionRef
 	kicked      time.Time // zero if it never was
 	// notBefore is when it may be kicked again at the earliest.
@@ -135,12 +138,29 @@ func (t *Table) hearPeer(instance string, w word) {
 		t.peers[instance] = p
 	case w.Life == p.life && w.Count <= p.count:
 		return
+	case p.heard.IsZero() && p.kicked.IsZero():
+		p.notBefore = time.Time{} // it was expected, and has come
 	}
 	p.life, p.count, p.heard = w.Life, w.Count, t.now()
 	p.connections, p.settled = w.Connections, w.Leaving
 	if w.Leaving {
 		p.connections = nil
 	}
+}
+
+// Expect says that a peer should be there, with these connections at least, as the
+// claim on the plane tells; the empty name says that nobody should. A peer that stands
+// still since before this process listened would otherwise never be missed.
+func (t *Table) Expect(instance string, connections []messages.ConnectionRef) {
+	for name, p := range t.peers {
+		if name != instance && p.heard.IsZero() && !p.settled {
+			delete(t.peers, name) // expected no more
+		}
+	}
+	if instance == "" || instance == t.self || t.peers[instance] != nil || len(t.peers) >= maxPeers {
+		return
+	}
+	t.peers[instance] = &peer{connections: connections, notBefore: t.now().Add(unheard)}
 }
 
 // Kick is a peer that fell silent, and what it has.
@@ -209,6 +229,9 @@ func (t *Table) Peers() []messages.Peer {
 		out = append(out, messages.Peer{Instance: t.self, Self: true, Heard: t.echoed, Connections: slices.Clone(t.own)})
 	}
 	for instance, p := range t.peers {
+		if p.heard.IsZero() {
+			continue
+		}
 		out = append(out, messages.Peer{Instance: instance, Heard: p.heard, Connections: slices.Clone(p.connections), Kicked: p.kicked})
 	}
 	slices.SortFunc(out, func(a, b messages.Peer) int { return cmp.Compare(a.Instance, b.Instance) })

@@ -139,6 +139,52 @@ func TestWhoStandsStillIsKickedByEverybodyOnce(t *testing.T) {
 	p.expect("a kicks b after 8s", "c kicks b after 8s") // not before 10 s have passed
 }
 
+func TestWhoIsExpectedAndNeverComesIsKicked(t *testing.T) {
+	p := newParty(t, "a", "b")
+	p.still["b"] = true // since before a listened
+	a := p.tables["a"]
+	a.Expect("a", own("a"))
+	a.Expect("b", own("b"))
+	p.pass(4 * time.Second)
+	p.expect()
+	if peers := a.Peers(); len(peers) != 1 || peers[0].Instance != "a" {
+		t.Errorf("heard are %+v", peers)
+	}
+	a.Expect("b", own("b")) // does not begin anew
+	p.pass(10 * time.Second)
+	p.expect("a kicks b after 1s")
+	p.pass(5 * time.Second)
+	a.Expect("b", own("b"))
+	p.pass(20 * time.Second)
+	p.expect("a kicks b after 5s")
+}
+
+func TestWhoWasExpectedIsAPeerLikeAnyOtherOnceHeard(t *testing.T) {
+	p := newParty(t, "a", "b")
+	p.tables["a"].Expect("b", own("b"))
+	p.pass(time.Second)
+	p.tables["a"].Expect("", nil)
+	if peers := p.tables["a"].Peers(); len(peers) != 2 {
+		t.Errorf("heard are %+v", peers)
+	}
+	p.still["b"] = true
+	p.pass(20 * time.Second)
+	p.expect("a kicks b after 1s")
+}
+
+func TestWhoIsExpectedNoMoreIsLeftAlone(t *testing.T) {
+	p := newParty(t, "a", "b", "c")
+	p.still["b"], p.still["c"] = true, true
+	a := p.tables["a"]
+	a.Expect("b", own("b"))
+	p.pass(2 * time.Second)
+	a.Expect("c", own("c"))
+	p.pass(2 * time.Second)
+	a.Expect("", nil)
+	p.pass(20 * time.Second)
+	p.expect()
+}
+
 func TestWhoDoesNotHearItselfKicksNobody(t *testing.T) {
 	p := newParty(t, "a", "b")
 	p.pass(2 * time.Second)

@@ -79,7 +79,7 @@ func (h *Handle) responderNames() []string {
 func (h *Handle) presenceConfig() presence.Config {
 	return presence.Config{
 		Dialer: h.parts.dialer, Space: h.config.Space, Instance: h.parts.instance,
-		Connections: h.kickable, Evictor: plane.Evictor, Responders: h.responderPaths(),
+		Connections: h.kickable, Expected: h.parts.view.Awaited, Evictor: plane.Evictor, Responders: h.responderPaths(),
 	}
 }
 

@@ -90,6 +90,30 @@ func TestAHolderIsKilled(t *testing.T) {
 	second.close()
 }
 
+// TestAHolderWasPausedBefore stops the holder before anybody could have heard from
+// it: whoever comes next misses it all the same, and takes over.
+func TestAHolderWasPausedBefore(t *testing.T) {
+	p := begin(t)
+	first := p.serve(p.all[:])
+	first.holds()
+	nc := p.owner(p.all[:]...)
+	before, _ := p.claimed(nc)
+	watched := p.watch(nc)
+	first.signal(syscall.SIGSTOP)
+	began := time.Now()
+	second := p.serve(p.all[:])
+	_, taken := p.takes(second, watched, before, began)
+	if took := taken.Sub(began); took > patience/3 {
+		t.Errorf("taken over %v after the other one started", took)
+	}
+	t.Logf("taken over %v after the other one started", taken.Sub(began))
+	second.holds()
+	first.signal(syscall.SIGCONT)
+	first.waits(second)
+	first.close()
+	second.close()
+}
+
 // TestAHolderIsPaused stops the holder where it stands: it is kicked, the other one
 // takes over in time, and when it goes on it lands nothing, stands by, and answers
 // connects again.
