@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/client"
@@ -16,9 +15,6 @@ const (
 	readWithin = 5 * time.Second
 	// writeWithin bounds one write, repetitions included.
 	writeWithin = 10 * time.Second
-
-	firstPause = 10 * time.Millisecond
-	mostPause  = 250 * time.Millisecond
 )
 
 // authority asks the plane's actors on behalf of the faces. What may be done twice
@@ -45,59 +41,18 @@ func (a authority) EditGrant(ctx context.Context, m messages.EditGrant) (message
 }
 
 func (a authority) RevokeGrant(ctx context.Context, m messages.RevokeGrant) (messages.GrantWritten, error) {
-	return write[messages.GrantWritten](ctx, a.writer, m, passes)
+	return write[messages.GrantWritten](ctx, a.writer, m, client.Passes)
 }
 
 func (a authority) Enrol(ctx context.Context, m messages.Enrol) (messages.Enrolled, error) {
-	return write[messages.Enrolled](ctx, a.writer, m, passes)
+	return write[messages.Enrolled](ctx, a.writer, m, client.Passes)
 }
 
 func read[T any](ctx context.Context, to supervisor.Ref, m any) (T, error) {
-	return repeat[T](ctx, to, m, readWithin, passes)
+	return client.Repeat[T](ctx, to, m, readWithin, client.Passes)
 }
 
 func write[T any](ctx context.Context, to supervisor.Ref, m any, again func(error) bool) (T, error) {
-	answer, err := repeat[T](ctx, to, m, writeWithin, again)
-	if errors.Is(err, supervisor.ErrUnanswered) {
-		err = messages.OutcomeUnknown.From(err)
-	}
-	return answer, err
-}
-
-// repeat asks again, within the time there is, while the failure is one that again
-// allows.
-func repeat[T any](ctx context.Context, to supervisor.Ref, m any, within time.Duration, again func(error) bool) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, mostPause) {
-		answer, err := client.Ask[T](ctx, to, m)
-		if err == nil || !again(err) || !wait(ctx, pause) {
-			return answer, abandoned(ctx, err)
-		}
-	}
-}
-
-// passes reports whether the same question may soon be answered.
-func passes(err error) bool {
-	return errors.Is(err, messages.ActorAway) || errors.Is(err, messages.Unproved)
-}
-
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// abandoned gives the reason why nobody waits any more, where that is why there is
-// no answer: it is no fault of whoever was asked.
-func abandoned(ctx context.Context, err error) error {
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return context.Cause(ctx)
-	}
-	return err
+	answer, err := client.Repeat[T](ctx, to, m, writeWithin, again)
+	return answer, client.Unsaid(err)
 }

@@ -21,11 +21,11 @@ type operations struct{ writer, desk, observer supervisor.Ref }
 
 // Retire and the rest are face.Operations.
 func (o operations) Retire(ctx context.Context, m messages.AskRetirement) (messages.RetirementAsked, error) {
-	return write[messages.RetirementAsked](ctx, o.writer, m, passes)
+	return write[messages.RetirementAsked](ctx, o.writer, m, client.Passes)
 }
 
 func (o operations) BeginTakeover(ctx context.Context, m messages.BeginTakeover) (messages.OperationProgress, error) {
-	return write[messages.OperationProgress](ctx, o.desk, m, passes)
+	return write[messages.OperationProgress](ctx, o.desk, m, client.Passes)
 }
 
 func (o operations) Operation(ctx context.Context, id string) (messages.OperationProgress, error) {
@@ -39,7 +39,7 @@ func (o operations) Operations(ctx context.Context) (messages.Operations, error)
 // Await outlasts the desk's lives: a fence takes it away for a moment.
 func (o operations) Await(ctx context.Context, id string, until time.Time) (messages.OperationProgress, error) {
 	within := max(0, time.Until(until)) + awaitGrace
-	return repeat[messages.OperationProgress](ctx, o.desk, messages.AwaitOperation{ID: id, Deadline: until}, within, passes)
+	return client.Repeat[messages.OperationProgress](ctx, o.desk, messages.AwaitOperation{ID: id, Deadline: until}, within, client.Passes)
 }
 
 func (o operations) Roster(ctx context.Context) (messages.KnownServers, error) {
