@@ -67,7 +67,7 @@ func TestRetireWithLiveConnections(t *testing.T) {
 	if got.Outcome != "retired" || got.UID != alice.Grant.UID || got.Evicted != 5 || got.Vacuous || len(got.Servers) != 1 || len(got.Frontiers) == 0 {
 		t.Errorf("the proof is %+v", got)
 	}
-	if took > time.Second {
+	if took > time.Second && !raceDetector {
 		t.Errorf("proved after %s", took)
 	}
 	for range 5 {
