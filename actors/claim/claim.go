@@ -29,8 +29,8 @@ const guardEvery = 5 * time.Second
 type Config struct {
 	// Paths of the actors that are asked.
 	Barrier, LedgerScanner, RecordsScanner, Observer, Evictor string
-	// Desk is told when the plane is held; empty tells nobody.
-	Desk string
+	// Tells are the paths of those who are told when the plane is held.
+	Tells []string
 	// Instance and Machine say to operators who holds the plane.
 	Instance, Machine string
 	// Run remembers what this process claimed, over all lives of its actors.
@@ -216,8 +216,8 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 	if h.config.NoStandby {
 		h.life.Opened()
 	}
-	if h.config.Desk != "" {
-		_ = supervisor.Tell(h.life.Ref(h.config.Desk), messages.PlaneHeld{ClaimID: held.Claim().ID}) // it also asks by itself
+	for _, path := range h.config.Tells {
+		_ = supervisor.Tell(h.life.Ref(path), messages.PlaneHeld{ClaimID: held.Claim().ID}) // they also ask by themselves
 	}
 	h.life.Log().Info("holds the plane", "generation", held.Claim().Generation)
 	h.kick(ctx, held.Former())

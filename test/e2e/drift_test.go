@@ -2,16 +2,12 @@ package e2e_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
 
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/test/world"
@@ -21,35 +17,7 @@ import (
 // careless operator with the offline seeds can.
 func owner(w *world.World) *nats.Conn {
 	w.Helper()
-	seed, err := os.ReadFile(filepath.Join(w.Init.OfflineDir, "ctrl.seed"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	account, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(seed))))
-	if err != nil {
-		w.Fatal(err)
-	}
-	user, err := nkeys.CreateUser()
-	if err != nil {
-		w.Fatal(err)
-	}
-	public, err := user.PublicKey()
-	if err != nil {
-		w.Fatal(err)
-	}
-	token, err := jwt.NewUserClaims(public).Encode(account)
-	if err != nil {
-		w.Fatal(err)
-	}
-	nc, err := nats.Connect(w.Config.NATSURL, nats.UserJWT(
-		func() (string, error) { return token, nil },
-		func(nonce []byte) ([]byte, error) { return user.Sign(nonce) },
-	))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(nc.Close)
-	return nc
+	return w.Owner("ctrl")
 }
 
 // TestDriftedStream has the stream's shape changed under a running space: within
