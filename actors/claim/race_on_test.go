@@ -3,4 +3,4 @@
 package claim_test
 
 // rounds is how often ten openers race; the race detector makes each slow.
-const rounds = 200
+const rounds = 60
