@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"github.com/cotal-ai/authplane/actors/admin"
 	"github.com/cotal-ai/authplane/actors/barrier"
 	"github.com/cotal-ai/authplane/actors/claim"
 	"github.com/cotal-ai/authplane/actors/evictor"
@@ -30,6 +31,7 @@ const (
 	RecordsScanner = Path + "/" + scanner.Records
 	Claim          = Path + "/claim"
 	Retirement     = Path + "/" + retirement.Name
+	Admin          = Path + "/" + admin.Name
 )
 
 // Desk knows the operations of the plane.
@@ -86,18 +88,22 @@ func Spec(c Config) supervisor.Spec {
 			scanner.LedgerSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			scanner.RecordsSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			claim.Spec(claim.Config{
-				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner, Desk: Desk,
-				Observer: Observer, Evictor: Evictor, Instance: c.Stream.Instance, Machine: c.Machine,
+				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner,
+				Tells: []string{Desk, Admin}, Observer: Observer, Evictor: Evictor, Instance: c.Stream.Instance, Machine: c.Machine,
 				Run: c.Run, View: c.View, NoStandby: c.NoStandby, ServersLost: c.ServersLost,
 			}),
 			retirement.Spec(retirement.Config{
 				Path: Retirement, Barrier: Barrier, Claim: Claim, Writer: Writer, Observer: Observer, Evictor: Evictor,
 				LedgerScanner: LedgerScanner, Presence: c.Presence, Instance: c.Stream.Instance, CalloutUsers: c.CalloutUsers,
 			}),
+			admin.Spec(admin.Config{
+				Dialer: c.Dialer, Space: c.Stream.Space, Callers: c.Account(trust.SVC),
+				Reader: Reader, Writer: Writer, Desk: Desk, Claim: Claim,
+			}),
 		},
-		Fence: supervisor.FencePlan{Ends: []string{retirement.Name}, Reopens: []string{scanner.Ledger, scanner.Records, "claim"}},
+		Fence: supervisor.FencePlan{Ends: []string{retirement.Name}, Reopens: []string{scanner.Ledger, scanner.Records, "claim", admin.Name}},
 		Stages: []supervisor.Stage{
-			{Name: "operations", Close: []string{retirement.Name}},
+			{Name: "operations", Close: []string{admin.Name, retirement.Name}},
 			{Name: "readers", Close: []string{"reader", scanner.Records, scanner.Ledger}, Halts: true},
 			{Name: "claim", Close: []string{"claim"}, Needs: []string{"barrier"}, Halts: true},
 			{Name: "clients", Close: []string{"barrier", "issuer", "writer", "observer", "evictor", "registrar"}},

@@ -25,7 +25,7 @@ func TestCloseOrder(t *testing.T) {
 	for i, stage := range [][]string{
 		{"drain callout/1", "drain callout/2", "drain exchange"},
 		{"exchange"},
-		{"plane/retirement/sweeper", "plane/retirement/desk"},
+		{"plane/retirement/sweeper", "plane/retirement/desk", "plane/admin"},
 		{"plane/reader", "plane/ledger-scanner", "plane/records-scanner"},
 		{"plane/claim"},
 		{"plane/barrier", "plane/issuer", "plane/writer", "plane/observer", "plane/evictor", "plane/registrar"},

@@ -17,7 +17,7 @@ import (
 // openOrder is the order in which the leaves of a space open.
 var openOrder = []string{
 	"plane/writer", "plane/registrar", "plane/reader", "plane/issuer", "plane/barrier", "plane/observer", "plane/evictor",
-	"plane/ledger-scanner", "plane/records-scanner", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk",
+	"plane/ledger-scanner", "plane/records-scanner", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "plane/admin",
 	"callout/1", "callout/2", "presence", "exchange",
 }
 
