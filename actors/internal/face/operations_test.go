@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -265,6 +266,20 @@ func TestADrainEndsTheWait(t *testing.T) {
 	op, answers := w.begin("POST", "/v1/retire?wait=600", about(p, ""))
 	must(t, w.loopback.Drain(t.Context()))
 	if a := <-answers; a.status != 503 || a.reason() != "operation.pending" || a.text("error", "op_id") != op {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A revocation names the retirement that it asks for, if there is somebody to end.
+func TestARevocationNamesItsRetirement(t *testing.T) {
+	w := newWorld(t)
+	p := w.used("user-1", "laptop")
+	if a := w.do("DELETE", w.url+"/v1/grants/"+p.Owner+"/laptop", ""); a.status != 200 || a.text("op_id") != ledger.OperationOf(a.text("uid")) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	owner := w.grant("user-2", "laptop")
+	a := w.do("DELETE", w.url+"/v1/grants/"+owner+"/laptop", "")
+	if _, has := a.fields["op_id"]; a.status != 200 || has {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

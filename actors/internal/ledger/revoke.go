@@ -33,7 +33,9 @@ func (w *Writer) RevokeGrant(ctx context.Context, ask messages.RevokeGrant) (mes
 	if err := w.endBelow(ctx, ask); err != nil {
 		return messages.GrantWritten{}, err
 	}
-	return written(ended, messages.Secret{}), nil
+	answer := written(ended.result, messages.Secret{})
+	answer.Operation = ended.operation
+	return answer, nil
 }
 
 // endBelow ends the machines below a principal whose own grant is revoked. It lists
@@ -106,10 +108,9 @@ func (w *Writer) AskRetirement(ctx context.Context, ask messages.AskRetirement) 
 
 // end makes the grant of one principal revoked and its incarnation's retirement asked
 // for: of the one named, or without a name of the one it finds.
-func (w *Writer) end(ctx context.Context, p messages.Principal, uid, by string) (messages.Grant, error) {
-	ending := &ending{of: p, by: by, uid: uid, witness: w.NewUID()}
-	err := ending.run(ctx, w)
-	return ending.result, err
+func (w *Writer) end(ctx context.Context, p messages.Principal, uid, by string) (*ending, error) {
+	e := &ending{of: p, by: by, uid: uid, witness: w.NewUID()}
+	return e, e.run(ctx, w)
 }
 
 // ending is one revocation across its attempts.
