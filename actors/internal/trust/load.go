@@ -22,14 +22,22 @@ import (
 // messages.KeysUnusable and lists every problem at once. It never makes anything
 // anew: material that is torn, of another chain or of another space is refused.
 func Load(ctx context.Context, store SecretStore, space string) (*Material, error) {
-	l := &loader{ctx: ctx, store: store, m: &Material{
+	return newLoader(ctx, store, space).whole()
+}
+
+// LoadWithoutSystem is Load where SYS belongs to somebody else, who runs the servers:
+// its keys are not read, whether they are there or not, and the chain need not have
+// the account. Nobody can be minted in SYS then.
+func LoadWithoutSystem(ctx context.Context, store SecretStore, space string) (*Material, error) {
+	l := newLoader(ctx, store, space)
+	l.noSystem = true
+	return l.whole()
+}
+
+func newLoader(ctx context.Context, store SecretStore, space string) *loader {
+	return &loader{ctx: ctx, store: store, m: &Material{
 		Space: space, Accounts: map[Account]string{}, Signing: map[Account]Key{}, signers: map[string]*signer{},
 	}}
-	l.load()
-	if len(l.problems) > 0 {
-		return nil, messages.KeysUnusable.From(fmt.Errorf("space %s: %w", space, errors.Join(l.problems...)))
-	}
-	return l.m, nil
 }
 
 // loader gathers the material and whatever is wrong with it.
@@ -39,6 +47,17 @@ type loader struct {
 	m        *Material
 	claims   map[Account]*jwt.AccountClaims
 	problems []error
+	// noSystem leaves out SYS.
+	noSystem bool
+}
+
+// whole loads everything, or says all that is wrong.
+func (l *loader) whole() (*Material, error) {
+	l.load()
+	if len(l.problems) > 0 {
+		return nil, messages.KeysUnusable.From(fmt.Errorf("space %s: %w", l.m.Space, errors.Join(l.problems...)))
+	}
+	return l.m, nil
 }
 
 func (l *loader) problem(format string, args ...any) {
@@ -83,7 +102,7 @@ func (l *loader) document() (document, error) {
 	return doc, nil
 }
 
-// accounts checks that one operator vouches for all five accounts.
+// accounts checks that one operator vouches for all five accounts, or for all but SYS.
 func (l *loader) accounts(doc document) {
 	l.claims = map[Account]*jwt.AccountClaims{}
 	operator, err := jwt.DecodeOperatorClaims(doc.Operator)
@@ -92,6 +111,9 @@ func (l *loader) accounts(doc document) {
 		return
 	}
 	for _, a := range accounts {
+		if a == SYS && l.noSystem {
+			continue
+		}
 		claims, err := jwt.DecodeAccountClaims(doc.Accounts[a])
 		switch {
 		case err != nil:
@@ -110,7 +132,7 @@ func (l *loader) accounts(doc document) {
 	}
 }
 
-// scopes reads the two scoped keys of SYS.
+// scopes reads the two scoped keys of SYS, where that is ours.
 func (l *loader) scopes() {
 	claims, ok := l.claims[SYS]
 	if !ok {

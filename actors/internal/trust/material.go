@@ -29,7 +29,7 @@ type Material struct {
 	Accounts map[Account]string
 	// Signing holds the signing keys of AUTH, DATA, CTRL and SVC. SYS has none here.
 	Signing map[Account]Key
-	// Observer and Evictor are the scoped signing keys of SYS.
+	// Observer and Evictor are the scoped signing keys of SYS; zero without a way into it.
 	Observer, Evictor Key
 	// Callouts are the users of AUTH that answer connects, at least one; several
 	// connections may share one. Presence says that this process lives.

@@ -63,7 +63,7 @@ func (m *Material) checkOwn(u OwnUser) error {
 			return messages.InternalFault.Because("AUTH holds nobody but its listed users")
 		}
 	case SYS:
-		if u.Scope != m.Observer.Public && u.Scope != m.Evictor.Public {
+		if u.Scope == "" || u.Scope != m.Observer.Public && u.Scope != m.Evictor.Public {
 			return messages.InternalFault.Because("SYS holds observers and evictors only")
 		}
 		return names.CheckUID(u.Name)
