@@ -210,6 +210,9 @@ var (
 	// ClaimReleased is a use of the plane after its release began.
 	ClaimReleased = Error{Code: FailedPrecondition, Reason: "claim.released", Message: "this process gives the plane back",
 		Operator: "the plane is closing", Next: "authplane status"}
+	// PlaneAway is an operation asked of a process that does not hold the plane now.
+	PlaneAway = Error{Code: Unavailable, Reason: "plane.away", Message: "this process does not run the plane now, retry shortly",
+		Operator: "it takes the plane again by itself after a fence; if another process runs it, ask that one", Next: "authplane status", Retryable: true}
 	// ClaimLost is a claim that is no longer this process's.
 	ClaimLost = Error{Code: FailedPrecondition, Reason: "claim.lost", Message: "the plane is no longer this process's",
 		Operator: "another process may run it; nothing of this one lands any more", Next: "authplane status"}

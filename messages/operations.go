@@ -122,7 +122,7 @@ type RetirementAsked struct {
 // the one of that id. Answered by OperationProgress once it is begun. Refused with
 // OperationConflict when the id names another operation, GateShut when another
 // operation holds the gate, IncarnationEnded when the incarnation is not current, and
-// ClaimFenced by a process that does not hold the plane.
+// PlaneAway by a process that does not hold the plane.
 type BeginTakeover struct {
 	ID        string
 	Principal Principal

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -82,6 +81,11 @@ func (c *clerk) begin(ctx context.Context, first func(context.Context) (messages
 		op, step, err = first(ctx)
 		return step, err
 	})
+	for _, gone := range []messages.Error{messages.ClaimFenced, messages.ClaimReleased, messages.ClaimLost} {
+		if errors.Is(err, gone) {
+			return op, messages.PlaneAway.From(err)
+		}
+	}
 	return op, err
 }
 
@@ -104,7 +108,7 @@ func (c *clerk) unask(ctx context.Context) error {
 	if len(recorded) == 0 {
 		return nil
 	}
-	_, err = client.Ask[messages.Unasked](ctx, c.life.Ref(c.config.Writer), messages.Unask{UIDs: recorded})
+	_, err = ask[messages.Unasked](ctx, writeWithin, c.life.Ref(c.config.Writer), messages.Unask{UIDs: recorded})
 	return err
 }
 

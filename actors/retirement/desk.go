@@ -9,7 +9,6 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/barrier"
 	"github.com/cotal-ai/authplane/actors/claim"
-	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -111,7 +110,7 @@ func (c *clerk) tend(ctx context.Context) {
 // round does what there is to do now. What fails is done in a later one.
 func (c *clerk) round(ctx context.Context) error {
 	unasked := c.unask(ctx)
-	owed, err := client.Ask[messages.Owed](ctx, c.life.Ref(c.config.Claim), claim.ReadOwed{})
+	owed, err := ask[messages.Owed](ctx, writeWithin, c.life.Ref(c.config.Claim), claim.ReadOwed{})
 	if errors.Is(err, messages.ClaimFenced) || errors.Is(err, messages.ClaimReleased) {
 		c.books.closeDown()
 		return unasked

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/barrier"
 	"github.com/cotal-ai/authplane/actors/claim"
-	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/actors/scanner"
@@ -87,7 +86,7 @@ type lane struct{ claim supervisor.Ref }
 
 // Write is operation.Lane.
 func (l lane) Write(ctx context.Context, step ledger.Step) (uint64, error) {
-	answer, err := client.Ask[claim.Written](ctx, l.claim, claim.WriteStep{Step: step})
+	answer, err := ask[claim.Written](ctx, writeWithin, l.claim, claim.WriteStep{Step: step})
 	return answer.Revision, err
 }
 
@@ -98,8 +97,8 @@ type enumerator struct {
 }
 
 // Scan is ledger.Scanner.
-func (e enumerator) Scan(ctx context.Context, ask ledger.Scan) ([]ledger.Row, error) {
-	answer, err := client.Ask[scanner.Rows](ctx, e.claim, claim.Enumerate{Scanner: e.scanner, Ask: ask})
+func (e enumerator) Scan(ctx context.Context, what ledger.Scan) ([]ledger.Row, error) {
+	answer, err := ask[scanner.Rows](ctx, scanWithin, e.claim, claim.Enumerate{Scanner: e.scanner, Ask: what})
 	return answer.Rows, err
 }
 
@@ -108,7 +107,7 @@ type eviction struct{ sweeper supervisor.Ref }
 
 // Evict is operation.Evictor.
 func (e eviction) Evict(ctx context.Context, op messages.Operation, denied time.Time) (operation.Evicted, error) {
-	answer, err := client.Ask[evicted](ctx, e.sweeper, evictTarget{
+	answer, err := ask[evicted](ctx, evictWithin, e.sweeper, evictTarget{
 		target: messages.Target{Principal: op.Principal, UID: op.UID}, denied: denied, of: op,
 	})
 	return operation.Evicted{Kicked: answer.Evicted, Vacuous: answer.Vacuous, How: answer.Eviction, Servers: answer.Servers}, err
@@ -119,6 +118,6 @@ type frontiers struct{ barrier supervisor.Ref }
 
 // Frontiers is operation.Frontiers.
 func (f frontiers) Frontiers(ctx context.Context) (map[string]uint64, error) {
-	answer, err := client.Ask[barrier.Ends](ctx, f.barrier, barrier.ReadEnds{})
+	answer, err := ask[barrier.Ends](ctx, writeWithin, f.barrier, barrier.ReadEnds{})
 	return answer.Streams, err
 }

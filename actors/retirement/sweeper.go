@@ -9,7 +9,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/cotal-ai/authplane/actors/barrier"
-	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/evict"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -129,17 +128,17 @@ func (b *broom) run(ctx context.Context, errands []errand) (evict.Outcome, error
 	if err != nil {
 		return evict.Outcome{}, err
 	}
-	ask := evict.Ask{Known: known, Operation: names.NewUID(), Callouts: b.config.CalloutUsers}
+	order := evict.Ask{Known: known, Operation: names.NewUID(), Callouts: b.config.CalloutUsers}
 	for _, e := range errands {
-		ask.Targets = append(ask.Targets, e.target)
-		if e.denied.After(ask.Frozen) {
-			ask.Frozen = e.denied
+		order.Targets = append(order.Targets, e.target)
+		if e.denied.After(order.Frozen) {
+			order.Frozen = e.denied
 		}
 	}
 	ports := evict.Ports{Servers: servers{b.life, b.config}, Responders: responders{b.life.Ref(b.config.Presence)}}
-	outcome, err := evict.Run(ctx, ports, ask, func(p evict.Progress) { b.tell(errands, p) })
+	outcome, err := evict.Run(ctx, ports, order, func(p evict.Progress) { b.tell(errands, p) })
 	if len(outcome.Learnt) > 0 {
-		_, learnt := client.Ask[messages.KnownServers](ctx, b.life.Ref(b.config.Writer), messages.LearnServers{Names: outcome.Learnt})
+		_, learnt := ask[messages.KnownServers](ctx, writeWithin, b.life.Ref(b.config.Writer), messages.LearnServers{Names: outcome.Learnt})
 		if err == nil {
 			err = learnt
 		}
