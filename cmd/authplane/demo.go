@@ -18,8 +18,8 @@ func (a *app) demoCommand() *cobra.Command {
 		Use: "demo", GroupID: groupRun, Args: cobra.NoArgs,
 		Short: "Watch a space from boot to close, every claim checked",
 		Long: "Boots a broker, an identity provider and a space in a temporary directory, lets two\n" +
-			"people talk, revokes one, kills every actor once, closes, and checks each step.\n" +
-			"It exits 1 at the first that does not hold.",
+			"people talk, revokes one, retires another, kills every actor once, closes, and\n" +
+			"checks each step. It exits 1 at the first that does not hold.",
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			ctx, stop := signal.NotifyContext(ctx, endings()...)
 			defer stop()

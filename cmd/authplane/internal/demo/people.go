@@ -136,7 +136,12 @@ func (p *person) denied(ctx context.Context, do func() error) error {
 func (s *story) revoke(ctx context.Context) (string, error) {
 	path := "/v1/grants/" + s.bob.principal.Owner + "/" + s.bob.principal.Actor
 	began := time.Now()
-	if _, err := s.client.Send(ctx, http.MethodDelete, path, nil); err != nil {
+	answer, err := s.client.Send(ctx, http.MethodDelete, path, nil)
+	if err != nil {
+		return "", err
+	}
+	var asked proof
+	if err := json.Unmarshal(answer, &asked); err != nil {
 		return "", err
 	}
 	conn, err := s.bob.dial(s.subject.Record(), func(error) {})
@@ -147,8 +152,15 @@ func (s *story) revoke(ctx context.Context) (string, error) {
 	if !errors.Is(err, nats.ErrAuthorization) {
 		return "", fmt.Errorf("bob is revoked, and the broker says: %w", err)
 	}
-	told := fmt.Sprintf("bob's token has minutes to live, and his next connect was refused %d ms after the revoke began",
-		time.Since(began).Milliseconds())
+	refused := time.Since(began)
+	if _, err := s.retired(ctx, asked.OpID); err != nil {
+		return "", err
+	}
+	if err := s.bob.cut(ctx); err != nil {
+		return "", err
+	}
+	told := fmt.Sprintf("bob's token has minutes to live: his next connect was refused after %d ms, the connection he had was cut within %d ms",
+		refused.Milliseconds(), time.Since(began).Milliseconds())
 	return told, s.login(ctx)
 }
 

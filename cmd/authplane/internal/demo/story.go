@@ -73,6 +73,7 @@ func steps() []step {
 		{"overreach", (*story).overreach},
 		{"revoke", (*story).revoke},
 		{"explain", (*story).explain},
+		{"retire", (*story).retire},
 		{"kill", (*story).killEverything},
 		{"go on", (*story).goOn},
 		{"close", (*story).close},
