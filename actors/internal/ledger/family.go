@@ -30,11 +30,7 @@ func (b *Barrier) RevokeFamily(ctx context.Context, op messages.Operation, rows 
 		if slices.ContainsFunc(rows, func(row Row) bool { return !Matches(CredentialsOf(found.UID), row.Key) }) {
 			return Step{}, messages.InternalFault.Because("a credential is of another incarnation than operation %s", op.ID)
 		}
-		step, err := b.revoke(ctx, rows)
-		if err == nil && !step.Empty() {
-			step.Writes = append(step.Writes, Touch(found.row))
-		}
-		return step, err
+		return b.revoke(ctx, rows)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/memory"
+	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -155,6 +156,67 @@ func TestNoRefusalRestsOnALeaderThatLags(t *testing.T) {
 			t.Errorf("%s is live", actor)
 		}
 	}
+}
+
+// TestNoBarrierRefusalRestsOnALeaderThatLags asks where the old leader has nothing yet:
+// no head, no operation, no credential that is named.
+func TestNoBarrierRefusalRestsOnALeaderThatLags(t *testing.T) {
+	w := freshWorld(t)
+	w.put("p", "")
+	w.enrol()
+	h := ledger.Handle{Issuer: "k", ID: "h"}
+	root := w.authority("p").Head.Root.ID
+	if _, err := w.steady().MintDescendant(t.Context(), ledger.MintDescendant{Principal: principal("p"), UID: w.uid, Root: root,
+		ID: "c", Handles: []ledger.Handle{h}, Expires: w.clock.AddDate(0, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := w.backend.Scan(t.Context(), ledger.Scan{Filter: ledger.LineageOf(h)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := w.holder(w.backend)
+	behind := func() *ledger.Barrier {
+		store := ledger.NewStore(&lagging{Backend: w.backend, old: memory.New()}, brisk)
+		return ledger.NewBarrier(store, ledger.Options{Now: w.now})
+	}
+	id := names.NewUID()
+	begin := messages.BeginTakeover{ID: id, Principal: principal("p"), UID: w.uid, By: "x"}
+	op, step, err := behind().BeginTakeover(t.Context(), begin)
+	if err != nil || len(step.Writes) != 2 {
+		t.Fatalf("begin: %+v, %v", step, err)
+	}
+	if _, err := holder.Lane.Write(t.Context(), step); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]error{}
+	_, told["read"] = behind().Operation(t.Context(), id)
+	_, told["frozen"] = behind().Frozen(t.Context(), op)
+	_, told["advance"] = behind().Advance(t.Context(), op, messages.StepRevoked)
+	_, told["revoke"] = behind().RevokeLineage(t.Context(), rows)
+	_, told["freeze"] = behind().FreezeHandle(t.Context(), h)
+	_, told["holders"] = behind().Holders(t.Context(), []ledger.Row{{Key: ledger.CredentialKey(w.uid, "c")}})
+	_, _, told["retire"] = behind().BeginRetirement(t.Context(), messages.AskRetirement{UID: w.uid, By: "x"})
+	for what, err := range told {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// What is answered without a write rests on a proved leader too.
+	w.revoke()
+	asked, err := w.writer(&lagging{Backend: w.backend, old: old(t, w)}).AskRetirement(t.Context(), messages.AskRetirement{Principal: principal("p"), By: "x"})
+	if err != nil || asked.Operation != ledger.OperationOf(w.uid) {
+		t.Errorf("asked: %+v, %v", asked, err)
+	}
+}
+
+// old is a leader that has only the grant, as it stands.
+func old(t *testing.T, w *world) ledger.Backend {
+	b := memory.New()
+	row, _, _ := w.backend.Get(t.Context(), ledger.GrantKey(principal("p")))
+	if _, err := b.Send(t.Context(), ledger.Batch{Writes: []ledger.Write{ledger.Create(row.Key, row.Value)}}); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // TestALostWriteVoidsTheProof lets somebody edit in between: the leader is proved,

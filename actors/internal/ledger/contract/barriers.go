@@ -96,17 +96,13 @@ func (s *bench) revision(t *testing.T, ctx context.Context, key string) uint64 {
 
 // begin lands the first step of a takeover.
 func (h *Holder) begin(ctx context.Context, ask messages.BeginTakeover) error {
-	return h.land(ctx, func(ctx context.Context) (ledger.Step, error) {
-		_, step, err := h.BeginTakeover(ctx, ask)
-		return step, err
-	})
+	return h.Begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) { return h.BeginTakeover(ctx, ask) })
 }
 
 // beginRetirement lands the first step of a retirement.
 func (h *Holder) beginRetirement(ctx context.Context, uid string) error {
-	return h.land(ctx, func(ctx context.Context) (ledger.Step, error) {
-		_, step, err := h.BeginRetirement(ctx, messages.AskRetirement{UID: uid, By: "test"})
-		return step, err
+	return h.Begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+		return h.BeginRetirement(ctx, messages.AskRetirement{UID: uid, By: "test"})
 	})
 }
 
@@ -369,7 +365,7 @@ func stepsInOrder(t *testing.T, ctx context.Context, s *bench) {
 	}
 	_, err := holder.CommitTakeover(ctx, op)
 	want(t, err, messages.InternalFault)
-	if err := holder.next(ctx, op); err != nil {
+	if err := holder.Next(ctx, op); err != nil {
 		t.Fatal(err)
 	}
 	op = must(holder.Operation(ctx, id))(t)

@@ -31,7 +31,12 @@ func NewHolder(ctx context.Context, store *ledger.Store, options ledger.Options)
 	if err != nil {
 		return nil, err
 	}
-	return &Holder{Barrier: ledger.NewBarrier(store, options), Lane: held.Lane(), store: store}, nil
+	return Over(ledger.NewBarrier(store, options), held.Lane(), store), nil
+}
+
+// Over is a holder that writes through lane, and reads from store.
+func Over(barrier *ledger.Barrier, lane ledger.Lane, store *ledger.Store) *Holder {
+	return &Holder{Barrier: barrier, Lane: lane, store: store}
 }
 
 // allGone says of every connection that it is gone.
@@ -41,12 +46,17 @@ func (allGone) Liveness(context.Context, messages.ConnectionTuple) (messages.Ver
 	return messages.Gone, ""
 }
 
+// Begin lands the first step of an operation.
+func (h *Holder) Begin(ctx context.Context, first func(context.Context) (messages.Operation, ledger.Step, error)) error {
+	return h.land(ctx, func(ctx context.Context) (ledger.Step, error) {
+		_, step, err := first(ctx)
+		return step, err
+	})
+}
+
 // Takeover begins a takeover, or goes on with it, and runs it to its end.
 func (h *Holder) Takeover(ctx context.Context, ask messages.BeginTakeover) (messages.Operation, error) {
-	if err := h.land(ctx, func(ctx context.Context) (ledger.Step, error) {
-		_, step, err := h.BeginTakeover(ctx, ask)
-		return step, err
-	}); err != nil {
+	if err := h.Begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) { return h.BeginTakeover(ctx, ask) }); err != nil {
 		return messages.Operation{}, err
 	}
 	return h.Run(ctx, ask.ID)
@@ -55,9 +65,8 @@ func (h *Holder) Takeover(ctx context.Context, ask messages.BeginTakeover) (mess
 // Retire begins the retirement of an incarnation, or goes on with it, and runs it to
 // its end.
 func (h *Holder) Retire(ctx context.Context, uid string) (messages.Operation, error) {
-	if err := h.land(ctx, func(ctx context.Context) (ledger.Step, error) {
-		_, step, err := h.BeginRetirement(ctx, messages.AskRetirement{UID: uid})
-		return step, err
+	if err := h.Begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+		return h.BeginRetirement(ctx, messages.AskRetirement{UID: uid})
 	}); err != nil {
 		return messages.Operation{}, err
 	}
@@ -82,14 +91,14 @@ func (h *Holder) Run(ctx context.Context, id string) (messages.Operation, error)
 		if err != nil || op.Step == messages.StepDone || op.Step == messages.StepSuperseded {
 			return op, err
 		}
-		if err := h.next(ctx, op); err != nil {
+		if err := h.Next(ctx, op); err != nil {
 			return op, err
 		}
 	}
 }
 
-// next takes an operation one step on.
-func (h *Holder) next(ctx context.Context, op messages.Operation) error {
+// Next takes an operation one step on.
+func (h *Holder) Next(ctx context.Context, op messages.Operation) error {
 	to := messages.StepEvicted
 	switch op.Step {
 	case messages.StepBegun:

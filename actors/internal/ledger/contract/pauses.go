@@ -197,7 +197,7 @@ func commitAgainstEdits(t *testing.T, ctx context.Context, s *bench) {
 	}
 	op := must(holder.Operation(ctx, ledger.OperationOf(p.uid)))(t)
 	for op.Step != messages.StepDrained {
-		if err := holder.next(ctx, op); err != nil {
+		if err := holder.Next(ctx, op); err != nil {
 			t.Fatal(err)
 		}
 		op = must(holder.Operation(ctx, op.ID))(t)
@@ -217,7 +217,7 @@ func commitAgainstEdits(t *testing.T, ctx context.Context, s *bench) {
 	}
 	op = must(s.Owed(ctx))(t)[0]
 	for op.Step != messages.StepEvicted {
-		if err := holder.next(ctx, op); err != nil {
+		if err := holder.Next(ctx, op); err != nil {
 			t.Fatal(err)
 		}
 		op = must(holder.Operation(ctx, op.ID))(t)
@@ -228,7 +228,7 @@ func commitAgainstEdits(t *testing.T, ctx context.Context, s *bench) {
 			t.Error(err)
 		}
 	}}
-	want(t, holder.next(ctx, op), messages.IncarnationEnded)
+	want(t, holder.Next(ctx, op), messages.IncarnationEnded)
 	if head := s.head(t, ctx, q); head.State != messages.HeadRetiring || head.Epoch != 1 {
 		t.Errorf("the head is %+v", head)
 	}

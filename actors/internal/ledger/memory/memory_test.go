@@ -21,3 +21,7 @@ func TestTransitions(t *testing.T) {
 func TestBarriers(t *testing.T) {
 	contract.Barriers(t, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
 }
+
+func TestCuts(t *testing.T) {
+	contract.Cuts(t, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,10 +99,9 @@ func eventually(t testing.TB, what string, try func() error) {
 
 // subjects opens a stream of its own for each case.
 func subjects(conn *nats.Conn, replicas int) func(*testing.T) contract.Subject {
-	spaces := 0
+	var spaces atomic.Int64
 	return func(t *testing.T) contract.Subject {
-		spaces++
-		cfg := config(fmt.Sprintf("s%d", spaces), replicas)
+		cfg := config(fmt.Sprintf("s%d", spaces.Add(1)), replicas)
 		open(t, conn, cfg)
 		return contract.Subject{
 			Backend: stream.New(conn, cfg, stream.NewLanes(stream.MaxLanes)),
@@ -126,6 +126,12 @@ func TestTransitionsOnOneReplica(t *testing.T) {
 
 func TestBarriersOnOneReplica(t *testing.T) {
 	contract.Barriers(t, subjects(dial(t, startServer(t).ClientURL()), 1))
+}
+
+func TestCutsOnOneReplica(t *testing.T) {
+	t.Parallel()
+	contract.Cuts(t, subjects(dial(t, startServer(t).ClientURL()), 1),
+		"takeover", "retirement", "handle revocation", "session redemption") // of the others no row is written otherwise
 }
 
 // TestACrowdOfFirstExchanges is more than the server takes at once, in the lanes of
