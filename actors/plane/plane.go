@@ -60,6 +60,8 @@ type Config struct {
 	NoStandby bool
 	// ServersLost are servers that the operator gave up for good.
 	ServersLost []string
+	// Troubles shows the operations that do not get on.
+	Troubles *retirement.Troubles
 	// Unreadable remembers the rows that could not be read.
 	Unreadable *reader.Unreadable
 }
@@ -95,6 +97,7 @@ func Spec(c Config) supervisor.Spec {
 			retirement.Spec(retirement.Config{
 				Path: Retirement, Barrier: Barrier, Claim: Claim, Writer: Writer, Observer: Observer, Evictor: Evictor,
 				LedgerScanner: LedgerScanner, Presence: c.Presence, Instance: c.Stream.Instance, CalloutUsers: c.CalloutUsers,
+				Troubles: c.Troubles,
 			}),
 			admin.Spec(admin.Config{
 				Dialer: c.Dialer, Space: c.Stream.Space, Callers: c.Account(trust.SVC),

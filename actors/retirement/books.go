@@ -91,6 +91,7 @@ func (b *books) ended(op messages.Operation, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.of(op.ID)
+	e.progress.ID = op.ID
 	if op.Kind != "" {
 		e.progress.Operation = op
 	}

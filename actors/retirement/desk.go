@@ -98,6 +98,7 @@ func (c *clerk) tend(ctx context.Context) {
 		if err := c.round(ctx); err != nil && ctx.Err() == nil {
 			c.books.trouble(c.life.Log(), err)
 		}
+		c.config.Troubles.set(c.books.troubled())
 		select {
 		case <-ctx.Done():
 			return

@@ -27,6 +27,8 @@ type Config struct {
 	Instance string
 	// CalloutUsers are the public keys of the users that may answer connects.
 	CalloutUsers []string
+	// Troubles shows what does not get on.
+	Troubles *Troubles
 	// Drainer ends the work that services accepted; nil is for spaces without any.
 	Drainer operation.Drainer
 }

@@ -51,7 +51,7 @@ func (h *Handle) planeConfig() plane.Config {
 		Installation: h.parts.installation, Records: h.parts.records,
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
-		Unreadable: &h.parts.unreadable,
+		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
 	}
 }
 

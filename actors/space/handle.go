@@ -34,7 +34,8 @@ func (h *Handle) Status() messages.Status {
 	if tree := h.tree.Load(); tree != nil {
 		status = statusOf(h.config.Space, tree)
 	}
-	status.Plane, status.Problems = h.parts.view.Status(), h.parts.unreadable.Problems()
+	status.Plane = h.parts.view.Status()
+	status.Problems = append(h.parts.unreadable.Problems(), h.parts.troubles.Problems()...)
 	return status
 }
 

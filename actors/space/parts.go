@@ -19,6 +19,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/reader"
 	"github.com/cotal-ai/authplane/actors/registrar"
+	"github.com/cotal-ai/authplane/actors/retirement"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -34,6 +35,7 @@ type parts struct {
 	view         claim.View
 	machine      string
 	unreadable   reader.Unreadable
+	troubles     retirement.Troubles
 	capability   messages.Secret
 	material     *trust.Material
 	keyring      *identity.Keyring
