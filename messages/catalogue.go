@@ -275,6 +275,10 @@ var (
 	ServerAnswers = Error{Code: FailedPrecondition, Reason: "roster.answers", Message: "the server answers",
 		Operator: "only a server that is gone for good is forgotten", Next: "authplane roster"}
 
+	// SystemAbsent is a question to the servers where the system account is not ours.
+	SystemAbsent = Error{Code: FailedPrecondition, Reason: "system.absent", Message: "the servers cannot be asked here",
+		Operator: "this space is configured with eviction: expiry, without a way into the system account; nobody is swept or kicked", Next: "authplane operations"}
+
 	// A connect request that did not prove to come from a server of ours.
 
 	// RequestUnsealed is a connect request without a seal, or one that cannot be opened.

@@ -18,6 +18,9 @@ type Config struct {
 	Dialer *broker.Dialer
 	// Account gives the public key of an account of the space: Material.Account.
 	Account func(trust.Account) string
+	// NoSystem says that there is no way into the system account: then it observes CTRL
+	// alone, from within, and cannot say who the servers are.
+	NoSystem bool
 }
 
 // Spec describes the observer as a child.
@@ -35,19 +38,37 @@ type observer struct {
 }
 
 func newObserver(life *supervisor.Life, config Config) *observer {
-	return &observer{
-		Client: client.New(life, config.Dialer, broker.Observer(), broker.Use{Prove: prove}),
-		config: config,
+	o := &observer{config: config}
+	role := broker.Observer()
+	if config.NoSystem {
+		role = broker.OwnObserver()
 	}
+	// A server must answer before anybody relies on the connection.
+	prove := func(ctx context.Context, conn *broker.Conn) error { return o.eyes(conn).Prove(ctx) }
+	o.Client = client.New(life, config.Dialer, role, broker.Use{Prove: prove})
+	return o
+}
+
+// eyes asks over a connection, as far as that may.
+func (o *observer) eyes(conn *broker.Conn) *sweep.Observer {
+	if o.config.NoSystem {
+		return sweep.NewOwnObserver(conn.NATS(), 0)
+	}
+	return sweep.NewObserver(conn.NATS(), 0)
 }
 
 // Receive answers ObserveServers with Roster, SweepConnections with Swept and
-// AskLiveness with Liveness, or with an error when no server could be asked.
+// AskLiveness with Liveness, or with an error when no server could be asked. Without
+// a way into the system account only AskLiveness is answered, and the others are
+// refused with SystemAbsent.
 func (o *observer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case messages.ObserveServers:
 		o.Serve(ctx.Sender(), "observe the servers", func(ctx context.Context, conn *broker.Conn) (any, error) {
-			return sweep.NewObserver(conn.NATS(), 0).Roster(ctx, m.Known)
+			if o.config.NoSystem {
+				return nil, messages.SystemAbsent
+			}
+			return o.eyes(conn).Roster(ctx, m.Known)
 		})
 	case messages.SweepConnections:
 		o.Serve(ctx.Sender(), "sweep "+m.Account, func(ctx context.Context, conn *broker.Conn) (any, error) {
@@ -55,7 +76,7 @@ func (o *observer) Receive(ctx actor.Context) {
 		})
 	case messages.AskLiveness:
 		o.Serve(ctx.Sender(), "look for a connection", func(ctx context.Context, conn *broker.Conn) (any, error) {
-			return sweep.NewObserver(conn.NATS(), 0).Liveness(ctx, o.config.Account(trust.CTRL), m.Connection, m.Lost)
+			return o.eyes(conn).Liveness(ctx, o.config.Account(trust.CTRL), m.Connection, m.Lost)
 		})
 	default:
 		o.Client.Receive(m)
@@ -70,15 +91,13 @@ func (o *observer) sweep(ctx context.Context, conn *broker.Conn, m messages.Swee
 	default:
 		return messages.Swept{}, messages.Malformed.Because("account %q is not one that is swept", m.Account)
 	}
-	ask := sweep.NewObserver(conn.NATS(), 0)
+	if o.config.NoSystem {
+		return messages.Swept{}, messages.SystemAbsent
+	}
+	ask := o.eyes(conn)
 	roster, err := ask.Roster(ctx, m.Known)
 	if err != nil {
 		return messages.Swept{}, err
 	}
 	return ask.Connections(ctx, o.config.Account(account), roster, m.Targets)
-}
-
-// prove makes sure that a server answers before anybody relies on the connection.
-func prove(ctx context.Context, conn *broker.Conn) error {
-	return sweep.NewObserver(conn.NATS(), 0).Prove(ctx)
 }

@@ -209,6 +209,7 @@ func TestAnAccountSweepsItself(t *testing.T) {
 	s, space := single(t)
 	live := ref(t, s.ctrl(space.URL()))
 	ctrl := s.ownAt(space.URL())
+	s.must(ctrl.Prove(t.Context()))
 	swept, err := ctrl.Connections(t.Context(), "", messages.Roster{}, nil)
 	s.must(err)
 	if len(swept.Doubts) > 0 || len(swept.Connections) != 2 || !containsRef(refs(swept.Connections), live) {
@@ -235,6 +236,11 @@ func TestAnAccountSweepsItself(t *testing.T) {
 		}
 		return nil
 	})
+
+	stranger := sweep.NewOwnObserver(s.conn(space.URL(), broker.Reader(instance)).NATS(), 200*time.Millisecond)
+	if err := stranger.Prove(t.Context()); !errors.Is(err, messages.KeysUnusable) {
+		t.Errorf("who may not ask is taken for an observer: %v", err)
+	}
 }
 
 // ownInACluster is about an account that sweeps itself where nobody says how many

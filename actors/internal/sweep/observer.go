@@ -36,6 +36,9 @@ func NewObserver(nc *nats.Conn, patience time.Duration) *Observer {
 	return &Observer{nc: nc, roster: cmp.Or(patience, RosterPatience), page: cmp.Or(patience, PagePatience)}
 }
 
+// ownSubject is where an account asks for its own connections.
+const ownSubject = "$SYS.REQ.ACCOUNT.PING.CONNZ"
+
 // NewOwnObserver makes an observer on a connection of the very account it is to
 // sweep, for where there is no way into the system account. It sees the connections
 // of that account and no other, and cannot tell who the servers are: only of known
@@ -53,7 +56,11 @@ func (o *Observer) Prove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, o.roster)
 	defer cancel()
 	answered := false
-	err := gather(ctx, o.nc, []question{{subject: pingSubject}}, func(_ int, m *nats.Msg) bool {
+	q := question{subject: pingSubject}
+	if o.own {
+		q = question{subject: ownSubject, body: []byte(`{"limit":1}`)}
+	}
+	err := gather(ctx, o.nc, []question{q}, func(_ int, m *nats.Msg) bool {
 		answered = !nobodyThere(m)
 		return true
 	})
@@ -72,7 +79,7 @@ func (o *Observer) connections(account string) question {
 	// One page above any total: with several, connections can slip from one to the next.
 	q := question{subject: "$SYS.REQ.ACCOUNT." + account + ".CONNZ", body: []byte(`{"auth":true,"limit":1048576}`)}
 	if o.own {
-		q.subject = "$SYS.REQ.ACCOUNT.PING.CONNZ"
+		q.subject = ownSubject
 	}
 	return q
 }
