@@ -8,12 +8,9 @@ type HeadState string
 const (
 	// HeadActive lets credentials be issued and used.
 	HeadActive HeadState = "active"
-	// HeadFrozen stops both while a takeover runs. It is honoured where it is read;
-	// nothing begins a takeover yet.
+	// HeadFrozen stops both while a takeover runs.
 	HeadFrozen HeadState = "frozen"
-	// HeadRetiring stops both while the incarnation is being ended for good. It is
-	// honoured where it is read; a revocation goes straight to HeadRetired, and nothing
-	// else ends one yet.
+	// HeadRetiring stops both while the incarnation is being ended for good.
 	HeadRetiring HeadState = "retiring"
 	// HeadRetired marks an incarnation that has ended.
 	HeadRetired HeadState = "retired"

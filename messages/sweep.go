@@ -26,8 +26,7 @@ type Server struct {
 	AuthTimeout time.Duration `json:"auth_timeout"`
 }
 
-// ObserveServers asks the observer who the servers are. Answered by Roster. The
-// observer answers it; nobody asks yet.
+// ObserveServers asks the observer who the servers are. Answered by Roster.
 type ObserveServers struct {
 	// Known are the names of servers met before, whether they run or not.
 	Known []string
@@ -54,8 +53,7 @@ type Target struct {
 }
 
 // SweepConnections asks the observer for the connections of one account on every
-// server. Answered by Swept, however many servers are missing. The observer answers
-// it; nobody evicts a principal yet, and so nobody asks.
+// server. Answered by Swept, however many servers are missing.
 type SweepConnections struct {
 	// Account is DATA, CTRL or AUTH.
 	Account string
