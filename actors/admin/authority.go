@@ -30,7 +30,13 @@ func (a authority) Retire(ctx context.Context, m messages.AskRetirement) (messag
 	return asked, client.Unsaid(err)
 }
 
+// Await outlasts the desk's lives: a fence takes it away for a moment. Who does not
+// wait only reads.
 func (a authority) Await(ctx context.Context, id string, until time.Time) (messages.OperationProgress, error) {
-	within := max(0, time.Until(until)) + awaitGrace
+	wait := time.Until(until)
+	if wait <= 0 {
+		return client.Repeat[messages.OperationProgress](ctx, a.desk, messages.ReadOperation{ID: id}, readWithin, client.Passes)
+	}
+	within := wait + awaitGrace
 	return client.Repeat[messages.OperationProgress](ctx, a.desk, messages.AwaitOperation{ID: id, Deadline: until}, within, client.Passes)
 }

@@ -41,11 +41,10 @@ var (
 // plane answers in place of the plane's actors: laptop's incarnation stands, and is
 // retired once somebody asked and the test lets it.
 type plane struct {
-	mu      sync.Mutex
-	held    bool
-	asked   []messages.AskRetirement
-	awaited int
-	over    chan struct{} // closed when the retirement is over
+	mu    sync.Mutex
+	held  bool
+	asked []messages.AskRetirement
+	over  chan struct{} // closed when the retirement is over
 	// heard is told of every retirement that is asked for; 16 is more than a test has.
 	heard chan struct{}
 }
@@ -75,9 +74,9 @@ func (p *plane) answer(ctx context.Context, m any) (any, error) {
 		p.asked = append(p.asked, m)
 		p.heard <- struct{}{}
 		return messages.RetirementAsked{Principal: m.Principal, UID: m.UID, Operation: ledger.OperationOf(m.UID)}, nil
+	case messages.ReadOperation:
+		return p.operation(m.ID), nil
 	case messages.AwaitOperation:
-		p.awaited++
-		op := messages.OperationProgress{Operation: messages.Operation{ID: m.ID, Kind: messages.Retirement, Principal: laptop, UID: uid, Step: messages.StepBegun}}
 		p.mu.Unlock()
 		timer := time.NewTimer(time.Until(m.Deadline))
 		select {
@@ -86,15 +85,20 @@ func (p *plane) answer(ctx context.Context, m any) (any, error) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		select {
-		case <-p.over:
-			op.Step, op.Outcome = messages.StepDone, messages.Outcome{Evicted: 3, Servers: []string{"n1"}}
-		default:
-		}
 		p.mu.Lock()
-		return op, ctx.Err()
+		return p.operation(m.ID), ctx.Err()
 	}
 	return nil, messages.InternalFault
+}
+
+func (p *plane) operation(id string) messages.OperationProgress {
+	op := messages.OperationProgress{Operation: messages.Operation{ID: id, Kind: messages.Retirement, Principal: laptop, UID: uid, Step: messages.StepBegun}}
+	select {
+	case <-p.over:
+		op.Step, op.Outcome = messages.StepDone, messages.Outcome{Evicted: 3, Servers: []string{"n1"}}
+	default:
+	}
+	return op
 }
 
 func (p *plane) retirements() []messages.AskRetirement {
@@ -123,7 +127,7 @@ func (a *teller) Receive(ctx actor.Context) {
 		a.life.Drained(nil)
 	case *supervisor.Close:
 		a.life.ClosedWith(nil)
-	case claim.ReadOwed, messages.ReadAuthority, messages.AskRetirement, messages.AwaitOperation:
+	case claim.ReadOwed, messages.ReadAuthority, messages.AskRetirement, messages.ReadOperation, messages.AwaitOperation:
 		to := ctx.Sender()
 		a.life.Go("answer", func(ctx context.Context) {
 			answer, err := a.plane.answer(ctx, m)

@@ -36,9 +36,14 @@ func (o operations) Operations(ctx context.Context) (messages.Operations, error)
 	return read[messages.Operations](ctx, o.desk, messages.ListOperations{})
 }
 
-// Await outlasts the desk's lives: a fence takes it away for a moment.
+// Await outlasts the desk's lives: a fence takes it away for a moment. Who does not
+// wait only reads.
 func (o operations) Await(ctx context.Context, id string, until time.Time) (messages.OperationProgress, error) {
-	within := max(0, time.Until(until)) + awaitGrace
+	wait := time.Until(until)
+	if wait <= 0 {
+		return o.Operation(ctx, id)
+	}
+	within := wait + awaitGrace
 	return client.Repeat[messages.OperationProgress](ctx, o.desk, messages.AwaitOperation{ID: id, Deadline: until}, within, client.Passes)
 }
 

@@ -51,6 +51,7 @@ func TestOperationsReachThePlane(t *testing.T) {
 		asked              []string
 	}{
 		{"POST", "/v1/retire", `{"owner":"` + someOwner + `","actor":"laptop"}`, 200, `"op_id":"` + someOp, []string{"AskRetirement", "AwaitOperation"}},
+		{"POST", "/v1/retire?wait=0", `{"owner":"` + someOwner + `","actor":"laptop"}`, 200, `"op_id":"` + someOp, []string{"AskRetirement", "ReadOperation"}},
 		{"POST", "/v1/takeover", `{"owner":"` + someOwner + `","actor":"laptop","op_id":"` + someOp + `"}`, 200, `"outcome":"taken-over"`, []string{"BeginTakeover", "AwaitOperation"}},
 		{"GET", "/v1/operations", "", 200, `"operations":[{"op_id":"` + someOp, []string{"ListOperations"}},
 		{"GET", "/v1/operations/" + someOp, "", 200, `"uid":"` + someUID, []string{"ReadOperation"}},
