@@ -1,14 +1,19 @@
 package e2e_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/test/world"
 )
 
@@ -62,6 +67,60 @@ func TestConnectStorm(t *testing.T) {
 	if len(failures) > 0 {
 		t.Errorf("failures: %v", failures)
 	}
+}
+
+// TestStormKicksNobody has three crowds connect through two processes at once, each
+// client trying again until it is in: however busy they are, neither process takes the
+// other for dead and has its connections dropped.
+func TestStormKicksNobody(t *testing.T) {
+	if raceDetector {
+		t.Skip("skipped by name: TestStormKicksNobody needs a build without the race detector, under which the broker is too slow")
+	}
+	log := &kicks{}
+	w := world.Open(t, func(c *space.Config) { c.Logger = slog.New(log) })
+	awaitPlane(w)
+	w.Beside() // logs there too
+	alice := w.Person("alice", "laptop", "demo.>")
+	deadline := time.Now().Add(2 * world.Patience)
+	together(func(int) {
+		for range 3 { // one after another, so that the storm lasts
+			nc, err := alice.DialBy(deadline)
+			if err != nil {
+				t.Errorf("not in: %s", kindOf(err))
+				return
+			}
+			t.Cleanup(nc.Close)
+		}
+	})
+	if told := log.told(); len(told) > 0 {
+		t.Errorf("somebody was kicked: %q", told)
+	}
+}
+
+// kicks is a log that keeps what is said of kicked peers.
+type kicks struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (*kicks) Enabled(context.Context, slog.Level) bool { return true }
+func (k *kicks) WithAttrs([]slog.Attr) slog.Handler     { return k }
+func (k *kicks) WithGroup(string) slog.Handler          { return k }
+
+func (k *kicks) Handle(_ context.Context, r slog.Record) error {
+	if !strings.Contains(r.Message, "peer") {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lines = append(k.lines, r.Message)
+	return nil
+}
+
+func (k *kicks) told() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lines
 }
 
 // kindOf drops addresses from an error's text.
