@@ -137,8 +137,8 @@ type ListOperations struct{}
 // Operations answers ListOperations, in the order in which they began.
 type Operations struct{ Items []OperationProgress }
 
-// ReadOperation asks the reader for one operation by its id, whether it is done or
-// not. Answered by Operation; refused with OperationNotFound.
+// ReadOperation asks for one operation by its id, whether it is done or not. Answered
+// by OperationProgress; refused with OperationNotFound.
 type ReadOperation struct{ ID string }
 
 // PlaneHeld tells the plane's desk that this process holds the plane, by which claim.

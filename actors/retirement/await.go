@@ -16,10 +16,10 @@ const (
 
 // await returns an operation once it is over, or as it stands at the deadline.
 func (c *clerk) await(ctx context.Context, m messages.AwaitOperation) (messages.OperationProgress, error) {
-	ctx, cancel := context.WithDeadline(ctx, m.Deadline)
-	defer cancel()
 	over, leave := c.books.watch(m.ID)
 	defer leave()
+	late := time.NewTimer(time.Until(m.Deadline))
+	defer late.Stop()
 	for {
 		found, err := c.read(ctx, m.ID)
 		if err == nil && (found.Step == messages.StepDone || found.Step == messages.StepSuperseded) {
@@ -37,6 +37,9 @@ func (c *clerk) await(ctx context.Context, m messages.AwaitOperation) (messages.
 		case <-over:
 			over = nil // read once more
 		case <-timer.C:
+		case <-late.C:
+			timer.Stop()
+			return found, err
 		case <-ctx.Done():
 			timer.Stop()
 			return found, err
