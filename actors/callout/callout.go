@@ -36,6 +36,11 @@ type Config struct {
 	Metrics *Metrics
 	// Reader is the path of the actor that reads what the authority holds.
 	Reader string
+	// Plain, when not nil, keeps responders out of the queue group: they hear every
+	// request, as those of all other processes do, and the first answer wins. It is for
+	// where nobody can drop the connections of a process that stands still. The
+	// responders of a process share it.
+	Plain *Once
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 }
@@ -65,10 +70,14 @@ type responder struct {
 
 func newResponder(life *supervisor.Life, i int, config Config) *responder {
 	r := &responder{life: life, decision: newDecision(life, config), begun: newBegun()}
-	r.intake = newIntake(connect.NewQueue(connect.QueueConfig[*arrival]{Now: config.Now, Shed: r.decision.shed}))
+	role := broker.Callout(i)
+	if config.Plain != nil {
+		role = broker.PlainCallout(i)
+	}
+	r.intake = newIntake(config.Plain, connect.NewQueue(connect.QueueConfig[*arrival]{Now: config.Now, Shed: r.decision.shed}))
 	able := &ability{life: life, reader: r.decision.reader, intake: r.intake, fail: func(err error) { r.Fail(err) }}
 	r.decision.noted = able.noted
-	r.Client = client.New(life, config.Dialer, broker.Callout(i), broker.Use{Prove: r.intake.join, Retire: r.intake.leave})
+	r.Client = client.New(life, config.Dialer, role, broker.Use{Prove: r.intake.join, Retire: r.intake.leave})
 	return r
 }
 

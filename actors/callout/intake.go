@@ -13,9 +13,11 @@ import (
 )
 
 // intake joins connections to the queue group and takes them out of it again, so
-// that whatever arrived on one is answered on that one.
+// that whatever arrived on one is answered on that one. Where there is no group, they
+// hear everything instead.
 type intake struct {
 	queue *connect.Queue[*arrival]
+	plain *Once // nil for the queue group
 
 	mu       sync.Mutex
 	shutting bool
@@ -24,8 +26,8 @@ type intake struct {
 	open      map[*broker.Conn]*link
 }
 
-func newIntake(queue *connect.Queue[*arrival]) *intake {
-	return &intake{queue: queue, open: map[*broker.Conn]*link{}}
+func newIntake(plain *Once, queue *connect.Queue[*arrival]) *intake {
+	return &intake{queue: queue, plain: plain, open: map[*broker.Conn]*link{}}
 }
 
 // link is one connection in the queue group.
@@ -97,7 +99,14 @@ func (in *intake) join(ctx context.Context, conn *broker.Conn) error {
 func (in *intake) subscribe(ctx context.Context, conn *broker.Conn) (*link, error) {
 	l := &link{empty: make(chan struct{})}
 	l.confirm = newConfirmer(func(ctx context.Context) error { return flush(ctx, conn) })
-	subscription, err := conn.NATS().QueueSubscribe(broker.CalloutSubject, broker.CalloutQueue, func(m *nats.Msg) {
+	group := broker.CalloutQueue
+	if in.plain != nil {
+		group = ""
+	}
+	subscription, err := conn.NATS().QueueSubscribe(broker.CalloutSubject, group, func(m *nats.Msg) {
+		if in.plain != nil && !in.plain.first(m.Reply) {
+			return
+		}
 		l.count(1)
 		in.queue.Put(&arrival{message: m, link: l})
 	})

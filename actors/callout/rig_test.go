@@ -26,7 +26,7 @@ import (
 
 const longEnough = 20 * time.Second
 
-// stage is one responder on a broker, with a reader that does as a test wants.
+// stage is one process with responders on a broker, with a reader that does as a test wants.
 type stage struct {
 	testing.TB
 	space   *natsdtest.Space
@@ -45,7 +45,15 @@ func (anybody) Verify(string, time.Time) (identity.Bearer, error) {
 
 func start(t testing.TB, tune ...func(*broker.Config)) *stage {
 	t.Helper()
-	s := &stage{TB: t, space: natsdtest.NewSpace(t, "acme"), denials: &connect.Denials{}}
+	s := &stage{TB: t, space: natsdtest.NewSpace(t, "acme")}
+	s.run(1, nil, tune...)
+	return s
+}
+
+// run starts a process with so many responders.
+func (s *stage) run(responders int, plain *Once, tune ...func(*broker.Config)) {
+	s.Helper()
+	s.denials = &connect.Denials{}
 	s.works()
 	config := broker.Config{URL: s.space.URL(), Space: s.space.Name, Material: s.space.Material, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range tune {
@@ -63,15 +71,15 @@ func start(t testing.TB, tune ...func(*broker.Config)) *stage {
 	answerer, err := connect.NewAnswerer(key(trust.AUTH), key(trust.DATA))
 	s.must(err)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
-	t.Cleanup(system.Shutdown)
-	s.tree, err = supervisor.Start(t.Context(), system, supervisor.Spec{Name: "space", Group: &supervisor.Group{Children: []supervisor.Spec{
-		{Name: "reader", New: s.reader},
-		Spec(1, Config{Dialer: dialer, Opener: opener, Verifier: anybody{}, Judge: connect.NewJudge(profiles), Answerer: answerer,
-			Denials: s.denials, Reader: "reader"}),
-	}}})
+	s.Cleanup(system.Shutdown)
+	children := []supervisor.Spec{{Name: "reader", New: s.reader}}
+	for i := range responders {
+		children = append(children, Spec(i+1, Config{Dialer: dialer, Opener: opener, Verifier: anybody{}, Judge: connect.NewJudge(profiles), Answerer: answerer,
+			Denials: s.denials, Reader: "reader", Plain: plain}))
+	}
+	s.tree, err = supervisor.Start(s.Context(), system, supervisor.Spec{Name: "space", Group: &supervisor.Group{Children: children}})
 	s.must(err)
-	t.Cleanup(func() { s.must(s.tree.Close(context.Background())) })
-	return s
+	s.Cleanup(func() { s.must(s.tree.Close(context.Background())) })
 }
 
 func (s *stage) must(err error) {
