@@ -30,8 +30,22 @@ const (
 // the caller tries again later. Other errors mean that nobody could be asked. tell
 // hears how far it is, on the caller's goroutine; it may be nil.
 func Run(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcome, error) {
+	r, err := begin(ports, ask, tell)
+	if err != nil {
+		return Outcome{}, err
+	}
+	prove := r.prove
+	if !ask.Expires.IsZero() {
+		prove = r.outlive
+	}
+	err = prove(ctx)
+	return r.outcome(err == nil), err
+}
+
+// begin checks what is asked and makes a run of it.
+func begin(ports Ports, ask Ask, tell func(Progress)) (*run, error) {
 	if err := ask.check(); err != nil {
-		return Outcome{}, fmt.Errorf("evict: %w", err)
+		return nil, fmt.Errorf("evict: %w", err)
 	}
 	if tell == nil {
 		tell = func(Progress) {}
@@ -41,12 +55,7 @@ func Run(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcom
 	for _, name := range ask.Known {
 		r.known[name] = true
 	}
-	prove := r.prove
-	if !ask.Expires.IsZero() {
-		prove = r.outlive
-	}
-	err := prove(ctx)
-	return r.outcome(err == nil), err
+	return r, nil
 }
 
 // run is one eviction.
