@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -54,6 +55,9 @@ type writer struct {
 	life   *supervisor.Life
 	config Config
 	vigils client.Vigils
+	// kept are the ledger's writers, one for each connection: whoever writes the same
+	// rows at the same time queues in one.
+	kept sync.Map // *broker.Conn to *ledger.Writer
 }
 
 func newWriter(life *supervisor.Life, config Config) *writer {
@@ -61,7 +65,7 @@ func newWriter(life *supervisor.Life, config Config) *writer {
 	role := broker.Writer(config.Stream.Instance)
 	w.Client = client.New(life, config.Dialer, role, broker.Use{
 		Prove:  w.prove,
-		Retire: w.vigils.Forget,
+		Retire: w.forget,
 	})
 	return w
 }
@@ -104,11 +108,21 @@ func serve[M, A any](w *writer, ctx actor.Context, name string, m M, transition 
 	})
 }
 
-// over writes over one connection.
+// over writes over one connection, always by the same of the ledger's writers.
 func (w *writer) over(conn *broker.Conn) *ledger.Writer {
+	if kept, found := w.kept.Load(conn); found {
+		return kept.(*ledger.Writer)
+	}
 	backend := stream.New(conn.NATS(), w.config.Stream, w.config.Lanes)
 	store := ledger.NewStore(backend, ledger.DefaultPatience())
-	return ledger.NewWriter(store, ledger.Options{Instance: w.config.Stream.Instance})
+	kept, _ := w.kept.LoadOrStore(conn, ledger.NewWriter(store, ledger.Options{Instance: w.config.Stream.Instance}))
+	return kept.(*ledger.Writer)
+}
+
+// forget leaves an old connection.
+func (w *writer) forget(ctx context.Context, old *broker.Conn) {
+	w.vigils.Forget(ctx, old)
+	w.kept.Delete(old)
 }
 
 // prove makes sure that the stream behind a new connection is ours, and remembers
