@@ -27,7 +27,7 @@ const guardEvery = 5 * time.Second
 
 // Config is what the claim needs.
 type Config struct {
-	// Paths of the actors that are asked.
+	// Paths of the actors that are asked; without an Evictor nobody is kicked.
 	Barrier, LedgerScanner, RecordsScanner, Observer, Evictor string
 	// Tells are the paths of those who are told when the plane is held.
 	Tells []string
@@ -240,7 +240,7 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 // kick has the connections of a claim dropped that was superseded. Whoever used
 // them lands nothing any more; this only ends them sooner.
 func (h *holder) kick(ctx context.Context, former messages.Claim) {
-	if former.State != messages.ClaimHeld {
+	if former.State != messages.ClaimHeld || h.config.Evictor == "" {
 		return
 	}
 	kick := messages.KickConnections{}

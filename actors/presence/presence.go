@@ -34,7 +34,8 @@ type Config struct {
 	// process knows of from elsewhere; the empty name for nobody. It is called ten times
 	// a second and must not block; nil expects nobody.
 	Expected func() (instance string, connections []messages.ConnectionRef)
-	// Evictor is the path of the actor that kicks.
+	// Evictor is the path of the actor that kicks; empty where nobody can: then a peer
+	// that falls silent is only told of.
 	Evictor string
 	// Responders are the paths of the actors that answer connects.
 	Responders []string
@@ -146,6 +147,10 @@ func (p *presence) run(ctx context.Context) {
 			p.say()
 		case <-look.C:
 			for _, kick := range p.due() {
+				if p.config.Evictor == "" {
+					p.spare(kick)
+					continue
+				}
 				p.life.Go("kick "+kick.Instance, func(ctx context.Context) { p.kick(ctx, kick) })
 			}
 		}
@@ -192,6 +197,14 @@ func (p *presence) due() []Kick {
 		p.table.Expect(p.config.Expected())
 	}
 	return p.table.Due()
+}
+
+// spare only tells of a peer that fell silent.
+func (p *presence) spare(kick Kick) {
+	p.life.Log().Warn("a peer fell silent, and nobody can drop its connections here", "peer", kick.Instance, "connections", len(kick.Connections))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.table.Spared(kick.Instance)
 }
 
 // kickWithin bounds the wait for the evictor and the servers it asks.

@@ -213,6 +213,14 @@ func (t *Table) Unasked(instance string) {
 	}
 }
 
+// Spared says that a peer was not kicked, since nobody can be: it is due no more until
+// it speaks and falls silent again.
+func (t *Table) Spared(instance string) {
+	if p := t.peers[instance]; p != nil {
+		p.kicked = time.Time{}
+	}
+}
+
 // forget drops peers of whom nothing is left to remember.
 func (t *Table) forget(now time.Time) {
 	for instance, p := range t.peers {
