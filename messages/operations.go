@@ -131,6 +131,25 @@ type BeginTakeover struct {
 	By  string
 }
 
+// RevokeHandle asks whoever holds the plane to end everything that was ever derived
+// from a signed handle, whoever holds it: nothing is derived from it any more, every
+// credential is revoked, and the connections of their holders are judged anew. Asking
+// again finishes what was not done. Answered by HandleRevoked; refused with
+// HandleNotFound, and with PlaneAway by a process that does not hold the plane.
+type RevokeHandle struct {
+	// Issuer names the key that signed it, and ID it among those of that key.
+	Issuer, ID string
+}
+
+// HandleRevoked answers RevokeHandle.
+type HandleRevoked struct {
+	// Revoked counts the credentials of the lineage, none of which is active any more.
+	Revoked int
+	// Holders are whose connections were judged anew, and Dropped counts these.
+	Holders []Principal
+	Dropped int
+}
+
 // ListOperations asks for every operation that is owed. Answered by Operations.
 type ListOperations struct{}
 

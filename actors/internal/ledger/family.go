@@ -58,6 +58,26 @@ func (b *Barrier) FreezeHandle(ctx context.Context, h Handle) (Step, error) {
 	})
 }
 
+// FrozenHandle is the write that shut the gate of a handle: an enumeration of its
+// lineage counts only if it has seen it. Refused with messages.HandleNotFound when
+// nothing was ever derived from it; FreezeHandle comes before.
+func (b *Barrier) FrozenHandle(ctx context.Context, h Handle) (at Milestone, err error) {
+	err = b.decided(ctx, func(ctx context.Context) error {
+		gate, err := sourceAt(ctx, b.store, h)
+		switch {
+		case err != nil:
+			return err
+		case !gate.found:
+			return messages.HandleNotFound
+		case gate.State != SourceFrozen:
+			return messages.InternalFault.Because("the gate of %s is open", h)
+		}
+		at = Milestone{Key: gate.row.Key, Revision: gate.row.Revision}
+		return nil
+	})
+	return at, err
+}
+
 // RevokeLineage revokes what was derived from a handle that is frozen, among the rows
 // of its lineage as they were enumerated, at most 200 of them; as RevokeFamily.
 // Refused with messages.RowCorrupt also when a row names a credential that is missing.

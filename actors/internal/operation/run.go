@@ -81,20 +81,35 @@ func (r *run) revoke(ctx context.Context, op messages.Operation) error {
 	if err != nil {
 		return err
 	}
-	rows, err := r.Scanner.Scan(ctx, ledger.Scan{Filter: ledger.CredentialsOf(op.UID), Milestone: frozen})
+	rows, err := r.enumerate(ctx, ledger.CredentialsOf(op.UID), frozen)
 	if err != nil {
 		return err
 	}
-	rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return !ledger.Matches(ledger.CredentialsOf(op.UID), row.Key) })
-	for done := 0; done < len(rows); done += revokedAtOnce {
-		some := rows[done:min(done+revokedAtOnce, len(rows))]
+	if err := r.inBatches(rows, func(some []ledger.Row, done int) error {
 		r.tell(op, "revoking credentials", done, len(rows))
-		if err := r.land(ctx, func(ctx context.Context) (ledger.Step, error) { return r.Records.RevokeFamily(ctx, op, some) }); err != nil {
-			return err
-		}
+		return r.land(ctx, func(ctx context.Context) (ledger.Step, error) { return r.Records.RevokeFamily(ctx, op, some) })
+	}); err != nil {
+		return err
 	}
 	op.Outcome.Revoked = len(rows)
 	return r.advance(ctx, op, messages.StepRevoked)
+}
+
+// enumerate reads every row that matches, by a scan that has seen the milestone.
+func (r *run) enumerate(ctx context.Context, filter string, seen ledger.Milestone) ([]ledger.Row, error) {
+	rows, err := r.Scanner.Scan(ctx, ledger.Scan{Filter: filter, Milestone: seen})
+	return slices.DeleteFunc(rows, func(row ledger.Row) bool { return !ledger.Matches(filter, row.Key) }), err
+}
+
+// inBatches does something with as many rows at a time as one batch may hold; done
+// counts those before.
+func (r *run) inBatches(rows []ledger.Row, do func(some []ledger.Row, done int) error) error {
+	for done := 0; done < len(rows); done += revokedAtOnce {
+		if err := do(rows[done:min(done+revokedAtOnce, len(rows))], done); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // evict has everybody dropped who is connected as the incarnation.
