@@ -110,7 +110,7 @@ func (b *Barrier) Frozen(ctx context.Context, op messages.Operation) (at Milesto
 		if over(found.Step) {
 			return messages.IncarnationEnded.Because("the %s is %s", found.Kind, found.Step)
 		}
-		head, err := b.held(ctx, found)
+		head, err := b.held(ctx, found.Operation)
 		at = Milestone{Key: head.row.Key, Revision: head.row.Revision}
 		return err
 	})
@@ -146,26 +146,14 @@ func (b *Barrier) find(ctx context.Context, id string) (work, error) {
 }
 
 // held reads the head that an operation holds shut. While an operation is not over
-// nobody else can have it.
-func (b *Barrier) held(ctx context.Context, op work) (life, error) {
+// nobody else can have it; one that has ended since it was read is over when it is
+// looked at again, as decided does before anything is called corrupt.
+func (b *Barrier) held(ctx context.Context, op messages.Operation) (life, error) {
 	head, err := headAt(ctx, b.store, op.Principal)
-	if err == nil && (!head.found || head.UID != op.UID || head.Operation != refOf(op.Operation)) {
-		err = b.contradiction(ctx, op, head.row.Key)
+	if err == nil && (!head.found || head.UID != op.UID || head.Operation != refOf(op)) {
+		err = corrupt(HeadKey(op.Principal), "operation "+op.ID+" is not over, and does not hold it")
 	}
 	return head, err
-}
-
-// contradiction says why a row does not agree with an operation that was read
-// before: the operation has gone on since (ErrLost), or they are corrupt.
-func (b *Barrier) contradiction(ctx context.Context, op work, key string) error {
-	again, err := b.operationAt(ctx, op.ID)
-	switch {
-	case err != nil:
-		return err
-	case again.row.Revision > op.row.Revision:
-		return ErrLost
-	}
-	return corrupt(key, "it does not agree with operation "+op.ID)
 }
 
 func refOf(op messages.Operation) messages.OperationRef {
@@ -245,7 +233,7 @@ func (b *Barrier) commitRetirement(ctx context.Context, id string, frontiers map
 	if err != nil || found.Step == messages.StepDone {
 		return Step{}, err
 	}
-	frontier, err := b.frontier(ctx, found, frontiers)
+	frontier, err := b.frontier(ctx, found.Operation, frontiers)
 	if err != nil {
 		return Step{}, err
 	}
@@ -284,7 +272,7 @@ func (b *Barrier) ready(ctx context.Context, id string, kind messages.OperationK
 	case found.Step != after:
 		return found, life{}, messages.InternalFault.Because("a %s is not committed after %s", kind, found.Step)
 	}
-	head, err := b.held(ctx, found)
+	head, err := b.held(ctx, found.Operation)
 	return found, head, err
 }
 
@@ -304,7 +292,7 @@ func (b *Barrier) commit(found work, done messages.Operation, before life, after
 
 // frontier creates the record of where an incarnation ended. It goes with the
 // commit, so whatever stands there already is not this operation's.
-func (b *Barrier) frontier(ctx context.Context, op work, streams map[string]uint64) (Write, error) {
+func (b *Barrier) frontier(ctx context.Context, op messages.Operation, streams map[string]uint64) (Write, error) {
 	row, found, err := b.store.Get(ctx, FrontierKey(op.UID))
 	if err != nil {
 		return Write{}, err
@@ -315,7 +303,7 @@ func (b *Barrier) frontier(ctx context.Context, op work, streams map[string]uint
 		} else if stands.Operation != op.ID {
 			return Write{}, messages.OperationConflict.Because("%s recorded where %s ended", stands.Operation, op.UID)
 		}
-		return Write{}, b.contradiction(ctx, op, row.Key)
+		return Write{}, corrupt(row.Key, "operation "+op.ID+" is not over, and has it")
 	}
 	value, err := EncodeFrontier(Frontier{UID: op.UID, Operation: op.ID, Streams: streams})
 	return Create(FrontierKey(op.UID), value), err

@@ -171,7 +171,7 @@ func (b *Barrier) supersede(ctx context.Context, op messages.Operation, head lif
 }
 
 // moved says why the operation that a head names does not hold it: the head has been
-// opened since (ErrLost), or they are corrupt.
+// opened since, perhaps for yet another one (ErrLost), or they are corrupt.
 func (b *Barrier) moved(ctx context.Context, head life) error {
 	again, err := headAt(ctx, b.store, head.Principal)
 	switch {

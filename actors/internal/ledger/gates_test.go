@@ -62,6 +62,10 @@ func TestNothingIsIssuedThroughAShutGate(t *testing.T) {
 		if err := w.tryEnrol(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", state, err)
 		}
+		_, _, err := w.holder(w.backend).BeginTakeover(t.Context(), messages.BeginTakeover{ID: uid, Principal: principal("p"), UID: w.uid, By: "x"})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: begun: %v", state, err)
+		}
 	}
 }
 

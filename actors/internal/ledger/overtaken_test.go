@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -75,6 +76,20 @@ func TestRevocationThatWasWrittenOverBeforeItsAnswer(t *testing.T) {
 	}
 	if grant := w.authority("p").Grant; grant.UID != next || grant.State != messages.GrantLive {
 		t.Fatalf("it ended the next incarnation too: %+v", grant)
+	}
+}
+
+func TestAServerThatWasForgottenBeforeItsAnswer(t *testing.T) {
+	w := freshWorld(t)
+	learn := func(name string) {
+		if _, err := w.steady().LearnServers(t.Context(), messages.LearnServers{Names: []string{name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	learn("a")
+	known, err := w.writer(interrupted(w, func() { learn("b") })).ForgetServer(t.Context(), messages.ForgetServer{Name: "a"})
+	if err != nil || !slices.Equal(known.Names, []string{"b"}) {
+		t.Fatalf("got %v, %v", known, err)
 	}
 }
 
@@ -206,6 +221,107 @@ func TestNoBarrierRefusalRestsOnALeaderThatLags(t *testing.T) {
 	asked, err := w.writer(&lagging{Backend: w.backend, old: old(t, w)}).AskRetirement(t.Context(), messages.AskRetirement{Principal: principal("p"), By: "x"})
 	if err != nil || asked.Operation != ledger.OperationOf(w.uid) {
 		t.Errorf("asked: %+v, %v", asked, err)
+	}
+}
+
+// reading is a backend on which something happens before a row is read.
+type reading struct {
+	ledger.Backend
+	before func(key string)
+}
+
+func (r *reading) Get(ctx context.Context, key string) (ledger.Row, bool, error) {
+	r.before(key)
+	return r.Backend.Get(ctx, key)
+}
+
+// TestARetirementAmongTakeovers has each takeover that it finds end, and the next one
+// begin, before it can read it.
+func TestARetirementAmongTakeovers(t *testing.T) {
+	w := freshWorld(t)
+	w.put("p", "")
+	w.enrol()
+	holder := w.holder(w.backend)
+	takeover := func(n int) messages.BeginTakeover {
+		return messages.BeginTakeover{ID: name("t", n), Principal: principal("p"), UID: w.uid, By: "x"}
+	}
+	begin := func(n int) {
+		if err := holder.Begin(t.Context(), func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+			return holder.BeginTakeover(ctx, takeover(n))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(0)
+	n := 0
+	over := &reading{Backend: w.backend, before: func(key string) {
+		if key == ledger.OperationKey(name("t", n)) && n < 4 {
+			if _, err := holder.Run(t.Context(), name("t", n)); err != nil {
+				t.Fatal(err)
+			}
+			n++
+			begin(n)
+		}
+	}}
+	records := ledger.NewBarrier(ledger.NewStore(over, brisk), ledger.Options{Now: w.now})
+	if _, err := records.Land(t.Context(), holder.Lane, func(ctx context.Context) (ledger.Step, error) {
+		_, step, err := records.BeginRetirement(ctx, messages.AskRetirement{UID: w.uid, By: "x"})
+		return step, err
+	}); err != nil || n != 4 {
+		t.Fatalf("after %d takeovers: %v", n, err)
+	}
+	if head := w.authority("p").Head; head.State != messages.HeadRetiring || head.Epoch != 5 {
+		t.Errorf("the head is %+v", head)
+	}
+	w.holds()
+}
+
+// TestWhatIsDoneMeanwhileIsDone commits an operation between the reads of another
+// commit of it.
+func TestWhatIsDoneMeanwhileIsDone(t *testing.T) {
+	for _, kind := range []messages.OperationKind{messages.Takeover, messages.Retirement} {
+		w := freshWorld(t)
+		w.put("p", "")
+		w.enrol()
+		holder := w.holder(w.backend)
+		id := ledger.OperationOf(w.uid)
+		first := func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+			return holder.BeginRetirement(ctx, messages.AskRetirement{UID: w.uid, By: "x"})
+		}
+		if kind == messages.Takeover {
+			id = names.NewUID()
+			first = func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+				return holder.BeginTakeover(ctx, messages.BeginTakeover{ID: id, Principal: principal("p"), UID: w.uid, By: "x"})
+			}
+		}
+		if err := holder.Begin(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		op, _ := holder.Operation(t.Context(), id)
+		for last := map[messages.OperationKind]messages.OperationStep{messages.Takeover: messages.StepEvicted, messages.Retirement: messages.StepDrained}[kind]; op.Step != last; {
+			if err := holder.Next(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+			op, _ = holder.Operation(t.Context(), id)
+		}
+		over := &reading{Backend: w.backend, before: func(key string) {
+			if key == ledger.HeadKey(principal("p")) {
+				if _, err := holder.Run(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}}
+		records := ledger.NewBarrier(ledger.NewStore(over, brisk), ledger.Options{Now: w.now})
+		commit := records.CommitTakeover
+		if kind == messages.Retirement {
+			commit = func(ctx context.Context, op messages.Operation) (ledger.Step, error) {
+				return records.CommitRetirement(ctx, op, nil)
+			}
+		}
+		if step, err := commit(t.Context(), op); err != nil || !step.Empty() {
+			t.Errorf("%s: %+v, %v", kind, step, err)
+		}
+		w.holds()
 	}
 }
 

@@ -355,9 +355,10 @@ func foreignFrontier(t *testing.T, ctx context.Context, s *bench) {
 func stepsInOrder(t *testing.T, ctx context.Context, s *bench) {
 	p := s.born(t, ctx, "p")
 	holder, id := s.holder(t, ctx), names.NewUID()
-	if err := holder.begin(ctx, takeoverOf(p, id)); err != nil {
-		t.Fatal(err)
-	}
+	shut := must(holder.Land(ctx, holder.Lane, func(ctx context.Context) (ledger.Step, error) {
+		_, step, err := holder.BeginTakeover(ctx, takeoverOf(p, id))
+		return step, err
+	}))(t)
 	op := must(holder.Operation(ctx, id))(t)
 	for _, to := range []messages.OperationStep{messages.StepEvicted, messages.StepDrained, messages.StepDone, messages.StepSuperseded} {
 		_, err := holder.Advance(ctx, op, to)
@@ -380,7 +381,7 @@ func stepsInOrder(t *testing.T, ctx context.Context, s *bench) {
 		}
 	}
 	frozen := must(holder.Frozen(ctx, op))(t)
-	if key := ledger.HeadKey(p.Principal); frozen.Key != key || frozen.Revision != s.revision(t, ctx, key) {
+	if key := ledger.HeadKey(p.Principal); frozen.Key != key || frozen.Revision != shut || frozen.Revision != s.revision(t, ctx, key) {
 		t.Errorf("it was frozen at %+v", frozen)
 	}
 	op = must(holder.Run(ctx, id))(t)
