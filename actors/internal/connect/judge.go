@@ -24,10 +24,21 @@ type Admission struct {
 }
 
 // Judge decides about verified bearers.
-type Judge struct{ profiles *Profiles }
+type Judge struct {
+	profiles *Profiles
+	// longest is what no connection outlives, from its admission; zero for no bound but
+	// those of its bearer, credential and profile.
+	longest time.Duration
+}
 
 // NewJudge makes a judge that admits under these profiles.
 func NewJudge(profiles *Profiles) *Judge { return &Judge{profiles: profiles} }
+
+// NewBoundedJudge makes a judge that admits for no longer than longest, in whole
+// seconds, whatever the bearer says.
+func NewBoundedJudge(profiles *Profiles, longest time.Duration) *Judge {
+	return &Judge{profiles: profiles, longest: longest}
+}
 
 // Decide judges a bearer, which the caller has verified, by what the authority
 // holds. It reads nothing else: equal arguments have equal outcomes.
@@ -56,7 +67,7 @@ func (j *Judge) Decide(b identity.Bearer, a messages.Authority, now time.Time) (
 	if err != nil {
 		return Admission{}, err
 	}
-	expires, err := p.expiry(b, a.Head.Root, now)
+	expires, err := j.expiry(p, b, a.Head.Root, now)
 	if err != nil {
 		return Admission{}, err
 	}
@@ -136,13 +147,15 @@ func (all *Profiles) pick(b identity.Bearer, g messages.Grant) (string, *profile
 }
 
 // expiry is when the connection ends at the latest.
-func (p *profile) expiry(b identity.Bearer, root messages.Root, now time.Time) (time.Time, error) {
+func (j *Judge) expiry(p *profile, b identity.Bearer, root messages.Root, now time.Time) (time.Time, error) {
 	expires := b.Expires
 	if root.Expires.Before(expires) {
 		expires = root.Expires
 	}
-	if longest := now.Add(p.maxLife); p.maxLife > 0 && longest.Before(expires) {
-		expires = longest
+	for _, life := range []time.Duration{p.maxLife, j.longest} {
+		if longest := now.Add(life); life > 0 && longest.Before(expires) {
+			expires = longest
+		}
 	}
 	expires = expires.Truncate(time.Second)
 	if !now.Before(expires) {

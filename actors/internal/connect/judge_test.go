@@ -217,6 +217,14 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", c.what, admission.Expires, err, now.Add(c.want))
 		}
 	}
+	for longest, want := range map[time.Duration]time.Duration{2 * time.Minute: time.Minute, 20 * time.Second: 20 * time.Second, 0: time.Minute} {
+		bearer, authority := standing()
+		bearer.Expires, authority.Head.Root.Expires, authority.Grant.Role = now.Add(10*time.Minute), now.Add(time.Hour), "brief"
+		bounded := connect.NewBoundedJudge(profiles(t, connect.Profile{Name: "brief", MaxLife: time.Minute}), longest)
+		if admission, err := bounded.Decide(bearer, authority, now); err != nil || !admission.Expires.Equal(now.Add(want)) {
+			t.Errorf("bounded to %v: got %v, %v, want %v", longest, admission.Expires, err, now.Add(want))
+		}
+	}
 	bearer, authority := standing()
 	authority.Head.Root.Expires = now.Add(500 * time.Millisecond)
 	if _, err := judge.Decide(bearer, authority, now); !errors.Is(err, messages.ProofExpired) {

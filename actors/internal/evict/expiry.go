@@ -11,6 +11,14 @@ import (
 // expirySlack is for servers whose clock is behind this process's.
 const expirySlack = 5 * time.Second
 
+// Outlived is how long after a freeze the last permission may run out that was given
+// before it, where none is for longer than longest: whoever was decided for on what
+// stood before is let in within the time that a client may be connecting, or not at all.
+func Outlived(longest time.Duration) time.Duration { return longest + DefaultAuthTimeout }
+
+// Proved is how long after the freeze an eviction by Expires of Outlived is over.
+func Proved(longest time.Duration) time.Duration { return Outlived(longest) + expirySlack }
+
 // outlive waits until every permission has run out, which the servers enforce. It is
 // for where they cannot be asked who they are: what the account itself can see of its
 // connections proves nothing, but contradicts when somebody is left at the end.

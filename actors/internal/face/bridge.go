@@ -36,6 +36,9 @@ type Bridge struct {
 	OwnerSecret messages.Secret
 	Authority   Authority
 	Signer      Signer
+	// Longest is the longest life of a bearer here, in whole seconds; a longer wish is
+	// cut to it. 0 is MaxLife.
+	Longest time.Duration
 	// Now is the clock of bearers; nil is time.Now.
 	Now func() time.Time
 }
@@ -150,6 +153,9 @@ func orLongest(ttl time.Duration) time.Duration {
 // issue makes sure of the root credential, and then signs. A proof that lapses is
 // refused before anything is written, and a bearer never outlives its proof.
 func (b *Bridge) issue(ctx, life context.Context, grant messages.Grant, ttl time.Duration, proofEnds time.Time) (Issued, error) {
+	if b.Longest > 0 {
+		ttl = min(orLongest(ttl), b.Longest)
+	}
 	if _, err := b.window(ttl, proofEnds); err != nil {
 		return Issued{}, err
 	}

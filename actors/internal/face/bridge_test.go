@@ -2,6 +2,7 @@ package face
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,30 @@ func TestTheWindowOfABearer(t *testing.T) {
 		}
 		if err != nil || !w.from.Equal(from) || w.to.Sub(w.from) != c.life {
 			t.Errorf("%s: got %v to %v, %v", c.name, w.from, w.to, err)
+		}
+	}
+}
+
+// Where bearers are to be short, a longer wish is cut, a person's and a machine's.
+func TestABearerLivesNoLongerThanTheLongest(t *testing.T) {
+	w := newWorld(t)
+	w.loopback.config.Bridge.Longest = 60 * time.Second
+	w.grant("user-1", "laptop")
+	_, secret := w.machine("user-2", "robot")
+	owner := strings.TrimSpace(w.grant("user-2", "other"))
+	for _, c := range []struct {
+		body string
+		life time.Duration
+	}{
+		{`{"id_token":"` + w.idToken("user-1", time.Hour) + `","actor":"laptop"}`, 60 * time.Second},
+		{`{"id_token":"` + w.idToken("user-1", time.Hour) + `","actor":"laptop","ttl_seconds":900}`, 60 * time.Second},
+		{`{"id_token":"` + w.idToken("user-1", time.Hour) + `","actor":"laptop","ttl_seconds":30}`, 30 * time.Second},
+		{`{"owner":"` + owner + `","actor":"robot","actor_token":"` + secret + `"}`, 60 * time.Second},
+	} {
+		a := w.do("POST", w.url+"/exchange", c.body)
+		bearer, err := w.keyring.Verify(a.text("token"), time.Now())
+		if life := bearer.Expires.Sub(bearer.IssuedAt); err != nil || life != c.life {
+			t.Errorf("it lives %v, want %v: %d %v", life, c.life, a.status, err)
 		}
 	}
 }
