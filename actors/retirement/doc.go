@@ -7,6 +7,8 @@
 // has reached to the next, until it is done; when it ends early, by a failure or a
 // fence, the desk has another one go on later. The sweeper proves for all of them
 // together that nobody is connected any more, so that many cost no more than one.
+// Where the servers cannot be asked that, it waits for each until whatever was issued
+// has run out.
 //
 // Nothing is remembered but what stands in the ledger: whoever takes the plane next
 // goes on with the same operations.

@@ -1,6 +1,8 @@
 package retirement
 
 import (
+	"time"
+
 	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -27,6 +29,10 @@ type Config struct {
 	Instance string
 	// CalloutUsers are the public keys of the users that may answer connects.
 	CalloutUsers []string
+	// Outlives is the longest life of a connection where the servers cannot be asked who
+	// is connected: then an eviction waits for that long after the freeze, and Observer
+	// and Evictor are not asked. 0 where they can be.
+	Outlives time.Duration
 	// Troubles shows what does not get on.
 	Troubles *Troubles
 	// Drainer ends the work that services accepted; nil is for spaces without any.
