@@ -14,7 +14,8 @@ type leaf struct {
 	mu      sync.Mutex
 	now     *Life  // nil when nothing is left of the last one
 	drained bool   // the current life answered Drain
-	unsaid  error  // how the last life ended, when that is a failure nobody was told of
+	last    error  // how the last life ended, when that is a failure
+	unsaid  error  // the same, when nobody was told of it
 	said    uint64 // generation whose end has been dealt with
 	owing   bool   // a life began, and none has been closed for good since
 	called  string // label of the last life
@@ -123,10 +124,10 @@ func (lf *leaf) limitedGone(l *Life) bool {
 
 func (lf *leaf) alive(generation uint64) (bool, error) {
 	lf.mu.Lock()
-	l, unsaid := lf.now, lf.unsaid
+	l, last := lf.now, lf.last
 	lf.mu.Unlock()
 	if l == nil || l.generation != generation {
-		return false, unsaid
+		return false, last
 	}
 	return !l.ended(), l.failure()
 }
@@ -280,7 +281,7 @@ func (lf *leaf) lifeGone(l *Life) {
 	if lf.said == l.generation || isOutage(failure) { // an outage is nobody's failure
 		unsaid = nil
 	}
-	lf.now, lf.unsaid = nil, unsaid // from here on the next life may begin
+	lf.now, lf.last, lf.unsaid = nil, failure, unsaid // from here on the next life may begin
 }
 
 // failure is why the life is over, as an error of its leaf; nil after an orderly end.
