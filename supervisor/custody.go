@@ -58,6 +58,7 @@ type Count struct {
 type held struct {
 	Holding
 	resource Resource
+	told     chan struct{} // closed when its end was told
 }
 
 func (h *held) over() bool {
@@ -83,7 +84,7 @@ func newCustody(clock Clock, event func(string, uint64, string, bool)) *Custody 
 func (c *Custody) Hold(r Resource) error { return c.hold("", 0, r) }
 
 func (c *Custody) hold(path string, generation uint64, r Resource) error {
-	h := &held{resource: r, Holding: Holding{
+	h := &held{resource: r, told: make(chan struct{}), Holding: Holding{
 		Label: r.Label(), Path: path, Generation: generation, Held: c.clock.Now(),
 	}}
 	c.mu.Lock()
@@ -103,6 +104,7 @@ func (c *Custody) hold(path string, generation uint64, r Resource) error {
 func (c *Custody) await(h *held) {
 	<-h.resource.Ended()
 	c.event(h.Path, h.Generation, h.Label, true)
+	close(h.told)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, other := range c.open {
@@ -203,6 +205,19 @@ func (c *Custody) Counts() map[string]Count {
 // of returns the resources of one life that have not ended.
 func (c *Custody) of(path string, generation uint64) []Resource {
 	return c.pick(func(h *held) bool { return h.Path == path && h.Generation == generation })
+}
+
+// told returns a channel for each resource of one life whose end is yet to be told.
+func (c *Custody) told(path string, generation uint64) []<-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []<-chan struct{}
+	for _, h := range c.open {
+		if h.Path == path && h.Generation == generation {
+			out = append(out, h.told)
+		}
+	}
+	return out
 }
 
 func (c *Custody) all() []Resource { return c.pick(func(*held) bool { return true }) }

@@ -104,14 +104,15 @@ func (l *Life) await(ends ...<-chan struct{}) {
 	}
 }
 
-// awaitResources gives what was severed a moment to end. What does not end stays in
-// custody, and nothing else waits for it: the next life may begin.
+// awaitResources gives what was severed a moment to end and to be told of, so that the
+// ends of lives and those of their resources are told in one order. What does not end
+// stays in custody, and nothing else waits for it: the next life may begin.
 func (l *Life) awaitResources() {
 	timer := l.tree.set.clock.NewTimer(min(l.seat.spec.closeWithin(), time.Second))
 	defer timer.Stop()
-	for _, r := range l.tree.custody.of(l.seat.path, l.generation) {
+	for _, told := range l.tree.custody.told(l.seat.path, l.generation) {
 		select {
-		case <-r.Ended():
+		case <-told:
 		case <-timer.C():
 			return
 		}

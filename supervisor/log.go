@@ -19,6 +19,10 @@ func (t *Tree) emit(e Event) {
 		log.Warn("actor still running", "actor", v.Path, "generation", v.Generation, "what", v.What)
 	case RejectedMessage:
 		log.Debug("messages rejected", "actor", v.Path, "count", v.Count, "reason", v.Reason)
+	case ResourceHeld:
+		log.Debug("resource held", "actor", v.Path, "generation", v.Generation, "label", v.Label)
+	case ResourceEnded:
+		log.Debug("resource ended", "actor", v.Path, "generation", v.Generation, "label", v.Label)
 	case Failed:
 		log.Error("group failed", "actor", v.Path, "error", v.Cause)
 	}

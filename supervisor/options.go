@@ -60,8 +60,8 @@ func DefaultRestart() RestartConfig {
 	}
 }
 
-// WithLogger sets where the tree logs deaths, fences and children that do not
-// end. Message contents are never logged. Without it nothing is.
+// WithLogger sets where the tree logs deaths, fences, children that do not end, and, as
+// details, the resources that are held and that have ended. Message contents are never logged. Without it nothing is.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {

@@ -14,8 +14,8 @@ import (
 // TestCloseOrder watches the close from outside: admission first, then the plane,
 // the responders last.
 func TestCloseOrder(t *testing.T) {
-	s := &script{}
-	w := world.New(t, func(c *space.Config) { c.Middleware = s.around })
+	s, seen := &script{}, &custody{}
+	w := world.New(t, seen.watch, func(c *space.Config) { c.Middleware = s.around })
 	w.Start()
 	w.Close()
 	var closes []string
@@ -23,8 +23,7 @@ func TestCloseOrder(t *testing.T) {
 		closes = append(closes, strings.TrimPrefix(told, "close "))
 	}
 	for i, stage := range [][]string{
-		{"drain callout/1", "drain callout/2", "drain exchange"},
-		{"exchange"},
+		{"drain callout/1", "drain callout/2", "drain exchange", "exchange"},
 		{"plane/retirement/sweeper", "plane/retirement/desk", "plane/admin"},
 		{"plane/reader", "plane/ledger-scanner", "plane/records-scanner"},
 		{"plane/claim"},
@@ -41,6 +40,15 @@ func TestCloseOrder(t *testing.T) {
 	}
 	if state := w.Space.Status().State; state != messages.SpaceClosed {
 		t.Errorf("a closed space is %s", state)
+	}
+	held, ended := seen.read(t)
+	stages := map[string]int{"plane/registrar": 0, "plane/admin": 1, "plane/reader": 2, "plane/ledger-scanner": 2, "plane/records-scanner": 2,
+		"plane/barrier": 3, "plane/issuer": 3, "plane/writer": 3, "plane/observer": 3, "plane/evictor": 3, "callout/1": 4, "callout/2": 4, "presence": 4}
+	if !slices.IsSortedFunc(held, byOpenOrder) || len(held) != len(ended) || len(held) < len(stages) {
+		t.Errorf("opened %v, ended %v", held, ended)
+	}
+	if !slices.IsSortedFunc(ended, func(a, b string) int { return stages[a] - stages[b] }) {
+		t.Errorf("the connections ended as %v", ended)
 	}
 }
 

@@ -61,8 +61,8 @@ func (s *script) note(what string) {
 func TestOpenFailsAtEachChild(t *testing.T) {
 	for i, failing := range openOrder {
 		t.Run(strings.ReplaceAll(failing, "/", "-"), func(t *testing.T) {
-			s := &script{panics: map[string]bool{"open " + failing: true}}
-			w := world.New(t, func(c *space.Config) { c.Middleware = s.around })
+			s, seen := &script{panics: map[string]bool{"open " + failing: true}}, &custody{}
+			w := world.New(t, seen.watch, func(c *space.Config) { c.Middleware = s.around })
 			err := startFails(t, w)
 			if !strings.Contains(err.Error(), failing) || !strings.Contains(err.Error(), "by the script: open "+failing) {
 				t.Errorf("the error does not say what failed and why: %v", err)
@@ -77,6 +77,7 @@ func TestOpenFailsAtEachChild(t *testing.T) {
 			if !slices.Equal(s.told, want) {
 				t.Errorf("got %v, want %v", s.told, want)
 			}
+			seen.unwound(t)
 			w.NoConnections()
 		})
 	}
