@@ -10,8 +10,8 @@
 // Reading order: keys.go and the row_*.go files (what is written), store.go and
 // apply.go (how), reader.go and owing.go (what a decision reads), writer.go with put.go,
 // edit.go, enrol.go, mint.go, redeem.go, revoke.go, asked.go and roster.go (what may
-// follow what), step.go with barrier.go, begin.go and family.go (what only the holder
-// of the plane writes), invariants.go (what always holds).
+// follow what), step.go with barrier.go, begin.go, family.go and commit.go (what only
+// the holder of the plane writes), invariants.go (what always holds).
 //
 // Its values are those of package messages; the wire form of a row is known here
 // and nowhere else. It knows no actor and no broker: a Backend comes in from

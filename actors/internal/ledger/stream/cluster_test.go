@@ -164,4 +164,5 @@ func TestOnThreeReplicas(t *testing.T) {
 	make := subjects(dial(t, c.servers[1].ClientURL()), 3)
 	t.Run("contract", func(t *testing.T) { contract.Backend(t, make) })
 	t.Run("transitions", func(t *testing.T) { contract.Transitions(t, 50, make) })
+	t.Run("barriers", func(t *testing.T) { contract.Barriers(t, make) })
 }
