@@ -42,6 +42,11 @@ type Config struct {
 	// empty without one.
 	Issuer      string
 	OwnerSecret messages.Secret
+	// BearerLifetime is the longest life of a bearer; 0 is face.MaxLife.
+	BearerLifetime time.Duration
+	// Outlives is the longest life of a connection where nobody can be dropped; 0 where
+	// that can be done.
+	Outlives time.Duration
 	// Control shows the space.
 	Control face.Control
 	// Capability opens the loopback face.

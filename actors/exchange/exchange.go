@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/cotal-ai/authplane/actors/internal/evict"
 	"github.com/cotal-ai/authplane/actors/internal/face"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -44,12 +45,16 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 
 func faceConfig(life *supervisor.Life, config Config) face.Config {
 	plane := authority{reader: life.Ref(config.Reader), writer: life.Ref(config.Writer)}
-	bridge := &face.Bridge{Issuer: config.Issuer, OwnerSecret: config.OwnerSecret, Authority: plane, Signer: config.Keys}
+	bridge := &face.Bridge{Issuer: config.Issuer, OwnerSecret: config.OwnerSecret, Authority: plane, Signer: config.Keys, Longest: config.BearerLifetime}
 	if config.Provider != nil {
 		bridge.Provider = config.Provider
 	}
+	var ends time.Duration
+	if config.Outlives > 0 {
+		ends = evict.Outlived(config.Outlives)
+	}
 	return face.Config{
-		Space: config.Space, Authority: plane,
+		Space: config.Space, EndsWithin: ends, Authority: plane,
 		Operations: operations{writer: life.Ref(config.Writer), desk: life.Ref(config.Desk), observer: life.Ref(config.Observer)},
 		Bridge:     bridge, Keys: config.Keys,
 		Metrics: config.Metrics, Logger: life.Log(),

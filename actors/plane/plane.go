@@ -1,6 +1,9 @@
 package plane
 
 import (
+	"slices"
+	"time"
+
 	"github.com/cotal-ai/authplane/actors/admin"
 	"github.com/cotal-ai/authplane/actors/barrier"
 	"github.com/cotal-ai/authplane/actors/claim"
@@ -41,6 +44,10 @@ var Desk = retirement.DeskOf(Retirement)
 type Config struct {
 	Dialer *broker.Dialer
 	Stream stream.Config
+	// Outlives is the longest life of a connection where there is no way into the system
+	// account: then nobody is swept or kicked, and time proves that somebody is gone. 0
+	// where there is.
+	Outlives time.Duration
 	// Account gives the public key of an account of the space, and CalloutUsers are those
 	// of the users that may answer connects.
 	Account      func(trust.Account) string
@@ -74,8 +81,9 @@ type Config struct {
 // broker cannot be reached for that, what could still do it stays open.
 func Spec(c Config) supervisor.Spec {
 	lanes := stream.NewLanes(stream.MaxLanes)
+	eyes, hands, evictorPath := c.servers()
 	return supervisor.Spec{Name: Path, Restart: supervisor.Escalate, Group: &supervisor.Group{
-		Children: []supervisor.Spec{
+		Children: slices.Concat([]supervisor.Spec{
 			writer.Spec(writer.Config{
 				Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Installation: c.Installation, Unreadable: c.Unreadable.Met,
 			}),
@@ -85,31 +93,50 @@ func Spec(c Config) supervisor.Spec {
 			}),
 			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),
-			observer.Spec(observer.Config{Dialer: c.Dialer, Account: c.Account}),
-			evictor.Spec(evictor.Config{Dialer: c.Dialer}),
+			eyes,
+		}, hands, []supervisor.Spec{
 			scanner.LedgerSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			scanner.RecordsSpec(scanner.Config{Dialer: c.Dialer, Stream: c.Stream}),
 			claim.Spec(claim.Config{
 				Barrier: Barrier, LedgerScanner: LedgerScanner, RecordsScanner: RecordsScanner,
-				Tells: []string{Desk, Admin}, Observer: Observer, Evictor: Evictor, Instance: c.Stream.Instance, Machine: c.Machine,
+				Tells: []string{Desk, Admin}, Observer: Observer, Evictor: evictorPath, Instance: c.Stream.Instance, Machine: c.Machine,
 				Run: c.Run, View: c.View, NoStandby: c.NoStandby, ServersLost: c.ServersLost,
 			}),
 			retirement.Spec(retirement.Config{
-				Path: Retirement, Barrier: Barrier, Claim: Claim, Writer: Writer, Observer: Observer, Evictor: Evictor,
+				Path: Retirement, Barrier: Barrier, Claim: Claim, Writer: Writer, Observer: Observer, Evictor: evictorPath,
 				LedgerScanner: LedgerScanner, Presence: c.Presence, Instance: c.Stream.Instance, CalloutUsers: c.CalloutUsers,
-				Troubles: c.Troubles,
+				Troubles: c.Troubles, Outlives: c.Outlives,
 			}),
 			admin.Spec(admin.Config{
 				Dialer: c.Dialer, Space: c.Stream.Space, Callers: c.Account(trust.SVC),
 				Reader: Reader, Writer: Writer, Desk: Desk, Claim: Claim,
 			}),
-		},
+		}),
 		Fence: supervisor.FencePlan{Ends: []string{retirement.Name}, Reopens: []string{scanner.Ledger, scanner.Records, "claim", admin.Name}},
 		Stages: []supervisor.Stage{
 			{Name: "operations", Close: []string{admin.Name, retirement.Name}},
 			{Name: "readers", Close: []string{"reader", scanner.Records, scanner.Ledger}, Halts: true},
 			{Name: "claim", Close: []string{"claim"}, Needs: []string{"barrier"}, Halts: true},
-			{Name: "clients", Close: []string{"barrier", "issuer", "writer", "observer", "evictor", "registrar"}},
+			{Name: "clients", Close: append([]string{"barrier", "issuer", "writer", "observer", "registrar"}, namesOf(hands)...)},
 		},
 	}}
+}
+
+// servers are the actors that talk to the system account: the one that asks, and the
+// one that has connections dropped, with its path. Without a way into that account the
+// first observes CTRL from within, and there is no other.
+func (c Config) servers() (eyes supervisor.Spec, hands []supervisor.Spec, evictorPath string) {
+	eyes = observer.Spec(observer.Config{Dialer: c.Dialer, Account: c.Account, NoSystem: c.Outlives > 0})
+	if c.Outlives > 0 {
+		return eyes, nil, ""
+	}
+	return eyes, []supervisor.Spec{evictor.Spec(evictor.Config{Dialer: c.Dialer})}, Evictor
+}
+
+func namesOf(specs []supervisor.Spec) []string {
+	var names []string
+	for _, s := range specs {
+		names = append(names, s.Name)
+	}
+	return names
 }

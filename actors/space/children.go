@@ -1,6 +1,8 @@
 package space
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/cotal-ai/authplane/actors/callout"
@@ -51,8 +53,18 @@ func (h *Handle) planeConfig() plane.Config {
 		Installation: h.parts.installation, Records: h.parts.records,
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
+		Outlives:   h.outlives(),
 		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
 	}
+}
+
+// outlives is how long connections live where nobody can drop them; 0 where they can be
+// dropped.
+func (h *Handle) outlives() time.Duration {
+	if h.config.Eviction == EvictionExpiry {
+		return h.config.BearerLifetime
+	}
+	return 0
 }
 
 func (h *Handle) responders() []supervisor.Spec {
@@ -60,6 +72,9 @@ func (h *Handle) responders() []supervisor.Spec {
 		Dialer: h.parts.dialer, Opener: h.parts.opener, Verifier: h.parts.keyring,
 		Judge: h.parts.judge, Answerer: h.parts.answerer, Denials: h.parts.denials,
 		Metrics: h.metrics.connects, Reader: plane.Reader,
+	}
+	if h.outlives() > 0 {
+		config.Plain = &callout.Once{}
 	}
 	specs := make([]supervisor.Spec, 0, h.config.Responders)
 	for i := range h.config.Responders {
@@ -77,9 +92,13 @@ func (h *Handle) responderNames() []string {
 }
 
 func (h *Handle) presenceConfig() presence.Config {
+	evictor := plane.Evictor
+	if h.outlives() > 0 {
+		evictor = ""
+	}
 	return presence.Config{
 		Dialer: h.parts.dialer, Space: h.config.Space, Instance: h.parts.instance,
-		Connections: h.kickable, Expected: h.parts.view.Awaited, Evictor: plane.Evictor, Responders: h.responderPaths(),
+		Connections: h.kickable, Expected: h.parts.view.Awaited, Evictor: evictor, Responders: h.responderPaths(),
 	}
 }
 
@@ -117,6 +136,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
 		Control: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,
 		Metrics:        h.metrics.faces, MetricsPage: promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}),
 	}

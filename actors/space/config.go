@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/messages"
@@ -66,6 +67,15 @@ type Config struct {
 	// were on one of them counts as gone. Only an operator can know that.
 	ServersLost []string
 
+	// Eviction says how it is proved that somebody is connected nowhere any more, and with
+	// that whether the system account is ours: EvictionSweep (default) or EvictionExpiry.
+	Eviction string
+	// BearerLifetime is the longest life of a bearer, and of a connection that is admitted,
+	// in whole seconds up to 900, which zero is. It bounds what EvictionExpiry waits for, so
+	// it must be the same in every process of the space; and where it is made shorter,
+	// nobody may be retired until what was issued before has run out.
+	BearerLifetime time.Duration
+
 	// ConnectionLifetime is how long the JWT of a standing connection runs; it is
 	// renewed at half of it. Zero is 15 minutes. Shorter ones cost a handshake each
 	// time and make every hiccup of a server a failed renewal.
@@ -83,6 +93,18 @@ type Config struct {
 	// Metrics registers the collectors of this space; nil keeps them private.
 	Metrics prometheus.Registerer
 }
+
+// The ways of Config.Eviction.
+const (
+	// EvictionSweep asks every server who is connected and has connections dropped,
+	// through the system account.
+	EvictionSweep = "sweep"
+	// EvictionExpiry is for servers that somebody else runs: the keys of the system
+	// account are not read. Nobody is dropped; it is waited until every connection's
+	// permission has run out. Responders hear every connect, since a process that stands
+	// still cannot be kicked, and it keeps the plane until its servers miss it.
+	EvictionExpiry = "expiry"
+)
 
 // ProviderConfig names an identity provider and what of it is trusted.
 type ProviderConfig struct {
@@ -168,6 +190,14 @@ func (c Config) checkFigures(found *Problems) {
 	}
 	if c.Responders != 0 && (c.Responders < 2 || c.Responders > maxResponders) {
 		found.note("responders", "%d is not 2 to %d", c.Responders, maxResponders)
+	}
+	switch c.Eviction {
+	case "", EvictionSweep, EvictionExpiry:
+	default:
+		found.note("eviction", "%.40q is neither %s nor %s", c.Eviction, EvictionSweep, EvictionExpiry)
+	}
+	if l := c.BearerLifetime; l < 0 || l > identity.MaxBearerLife || l%time.Second != 0 {
+		found.note("bearer_lifetime", "%s is not whole seconds up to %s", l, identity.MaxBearerLife)
 	}
 	if c.ConnectionLifetime < 0 {
 		found.note("connection_lifetime", "%s is negative", c.ConnectionLifetime)

@@ -77,7 +77,11 @@ func (p *parts) readKeys(ctx context.Context, config Config) (err error) {
 	if secrets == nil {
 		secrets = trust.Directory(config.SecretsDir)
 	}
-	if p.material, err = trust.Load(ctx, secrets, config.Space); err != nil {
+	load := trust.Load
+	if config.Eviction == EvictionExpiry {
+		load = trust.LoadWithoutSystem
+	}
+	if p.material, err = load(ctx, secrets, config.Space); err != nil {
 		return err
 	}
 	for _, i := range []*installation{p.installation, p.records} {
@@ -120,7 +124,7 @@ func (p *parts) makeCallout(_ context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	p.judge = connect.NewJudge(profiles)
+	p.judge = connect.NewBoundedJudge(profiles, config.BearerLifetime)
 	p.answerer, err = connect.NewAnswerer(p.accountKey(trust.AUTH), p.accountKey(trust.DATA))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
@@ -42,6 +43,8 @@ func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, defaultListen)
 	c.Replicas = cmp.Or(c.Replicas, defaultReplicas)
 	c.Responders = cmp.Or(c.Responders, defaultResponders)
+	c.Eviction = cmp.Or(c.Eviction, EvictionSweep)
+	c.BearerLifetime = cmp.Or(c.BearerLifetime, identity.MaxBearerLife)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

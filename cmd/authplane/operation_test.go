@@ -150,6 +150,19 @@ func TestRevokePrintsItsOperation(t *testing.T) {
 	}
 }
 
+// Where nobody can drop a connection, it says by when it ends.
+func TestRevokePrintsByWhenItEnds(t *testing.T) {
+	body := `{"owner":"u_a","actor":"laptop","uid":"uid1","revision":4,"op_id":"op1","ends_by":"2026-01-02T03:19:10Z"}`
+	d := newDouble(t, map[string]answer{"DELETE /v1/grants/u_a/laptop": {200, body}, "GET /v1/grants": {200, `{"grants":[]}`}})
+	at := time.Date(2026, 1, 2, 3, 19, 10, 0, time.UTC)
+	if got := d.command(t, "revoke", "u_a/laptop"); got.code != 0 || !strings.Contains(got.out, "ends by") || !strings.Contains(got.out, moment(at)) {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+	}
+	if got := d.command(t, "revoke", "u_a/laptop", "--json"); got.out != body+"\n" {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+	}
+}
+
 func TestGrantANewIncarnation(t *testing.T) {
 	d := newDouble(t, map[string]answer{
 		"POST /v1/grants": {201, writtenJSON}, "GET /v1/grants/u_a/laptop": {200, grantJSON}, "PUT /v1/grants/u_a/laptop": {200, writtenJSON},

@@ -16,7 +16,9 @@ func (a *app) revokeCommand() *cobra.Command {
 		Short: "End a grant, and those of the machines below it",
 		Long: "Ends a grant and the grants of all machines below it. From then on there is no\n" +
 			"new token and no new connect. A connection that stands is cut by the retirement\n" +
-			"that it asks for, whose operation it prints; `authplane retire` waits for that.",
+			"that it asks for, whose operation it prints; `authplane retire` waits for that.\n" +
+			"Where the servers are somebody else's (eviction: expiry) nobody can cut it: it ends\n" +
+			"with its permission, and by when is printed.",
 		Example: "  authplane revoke " + exampleOwner + "/laptop",
 		RunE: doing(func(ctx context.Context, args []string) error {
 			principal, err := parsePrincipal(args[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
 	"github.com/cotal-ai/authplane/messages"
@@ -21,6 +22,8 @@ type written struct {
 	SecretFile string `json:"secret_file,omitempty"`
 	// OpID is the retirement that a revocation asked for.
 	OpID string `json:"op_id,omitempty"`
+	// EndsBy is when the connections have ended at the latest, where nobody can drop them.
+	EndsBy time.Time `json:"ends_by,omitzero"`
 	// Ended lists the machines, owner/actor, whose grants ended with a revoked one.
 	Ended []string `json:"ended,omitempty"`
 }
@@ -82,6 +85,15 @@ func (a *app) tellWritten(w written) error {
 		[2]string{"actor_token", w.ActorToken},
 		[2]string{"secret_file", w.SecretFile},
 		[2]string{"operation", w.OpID},
+		[2]string{"ends by", endsBy(w.EndsBy)},
 		[2]string{"ended with it", strings.Join(w.Ended, " ")},
 	)
+}
+
+// endsBy says when connections end that nobody can drop; empty where they are dropped.
+func endsBy(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return moment(at) + ", with its permission: nobody can drop it here"
 }

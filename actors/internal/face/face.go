@@ -24,6 +24,9 @@ type Config struct {
 	Keys KeySet
 	// Roles names the permission profiles a grant may have besides the default one.
 	Roles []string
+	// EndsWithin is how long the connections of who is revoked may last where nobody can
+	// drop them; 0 where they are dropped.
+	EndsWithin time.Duration
 	// Metrics counts; nil counts nothing.
 	Metrics *Metrics
 	// Logger receives one record a request, of refusals at most ten of a kind a second;

@@ -31,6 +31,9 @@ type writtenAnswer struct {
 	ActorToken string `json:"actor_token,omitempty"`
 	// OpID is the retirement that a revocation asked for.
 	OpID string `json:"op_id,omitempty"`
+	// EndsBy is when every connection of it has ended at the latest, where nobody can drop
+	// them; absent where they are dropped.
+	EndsBy time.Time `json:"ends_by,omitzero"`
 }
 
 func writtenFrom(w messages.GrantWritten) writtenAnswer {
@@ -215,7 +218,16 @@ func (f *Face) revokeGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.written(f.config.Authority.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal, By: byOperator}))
+	w, err := f.config.Authority.RevokeGrant(ctx, messages.RevokeGrant{Principal: principal, By: byOperator})
+	if err != nil {
+		return err
+	}
+	answer := writtenFrom(w)
+	if f.config.EndsWithin > 0 && w.Operation != "" {
+		answer.EndsBy = f.config.Now().Add(f.config.EndsWithin).UTC()
+	}
+	c.json(http.StatusOK, answer)
+	return nil
 }
 
 func (c *call) written(w messages.GrantWritten, err error) error {

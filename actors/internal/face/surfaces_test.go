@@ -323,3 +323,29 @@ func TestEventStreamsAreBounded(t *testing.T) {
 		t.Fatalf("got %d", a.status)
 	}
 }
+
+// Where nobody can drop a connection, a revocation says by when it has ended; where
+// that can be done it does not, nor for a grant that nobody used.
+func TestARevocationSaysByWhenConnectionsEnd(t *testing.T) {
+	for within, says := range map[time.Duration]bool{0: false, 905 * time.Second: true} {
+		w := newWorld(t)
+		w.loopback.config.EndsWithin = within
+		owner := strings.TrimSpace(w.grant("user-1", "laptop"))
+		w.grant("user-1", "phone")
+		w.exchange("user-1", "laptop")
+		before := time.Now()
+		a := w.do("DELETE", w.url+"/v1/grants/"+owner+"/laptop", "")
+		if a.status != 200 || a.text("op_id") == "" {
+			t.Fatalf("got %d %s", a.status, a.body)
+		}
+		if _, said := a.fields["ends_by"]; said != says {
+			t.Errorf("within %v: %s", within, a.body)
+		}
+		if at, err := time.Parse(time.RFC3339, a.text("ends_by")); says && (err != nil || at.Before(before.Add(within).Truncate(time.Second)) || at.After(time.Now().Add(within))) {
+			t.Errorf("it ends by %v, %v", at, err)
+		}
+		if a := w.do("DELETE", w.url+"/v1/grants/"+owner+"/phone", ""); a.status != 200 || a.text("ends_by") != "" {
+			t.Errorf("never used: %d %s", a.status, a.body)
+		}
+	}
+}

@@ -72,6 +72,12 @@ idp:
 # Public keys of the servers whose connects are answered; every server if left out.
 # servers: [NAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA]
 
+# How it is proved that somebody who was retired is connected nowhere any more: sweep
+# asks every server and has connections dropped, through the system account. expiry is
+# for servers that somebody else runs (a hosted NATS): it needs no keys of that account,
+# drops nobody, and waits until every permission has run out, some 15 minutes.
+# eviction: sweep
+
 # log:
 #   level: info
 #   format: json

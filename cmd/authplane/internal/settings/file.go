@@ -24,6 +24,7 @@ type spaceFile struct {
 	Replicas      int         `yaml:"replicas"`
 	Responders    int         `yaml:"responders"`
 	Servers       []string    `yaml:"servers"`
+	Eviction      string      `yaml:"eviction"`
 }
 
 type idpFile struct {

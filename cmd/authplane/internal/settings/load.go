@@ -111,6 +111,7 @@ func (f spaceFile) config(dir string, over Overrides) (space.Config, []problem) 
 		Replicas:      f.Replicas,
 		Responders:    f.Responders,
 		Servers:       f.Servers,
+		Eviction:      f.Eviction,
 	}
 	if over.StateDir != "" {
 		config.StateDir = over.StateDir

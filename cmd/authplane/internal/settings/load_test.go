@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -31,6 +32,7 @@ public:
 replicas: 3
 responders: 4
 servers: [NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5]
+eviction: expiry
 log:
   level: debug
   format: json
@@ -70,6 +72,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"replicas":        {c.Replicas, 3},
 		"responders":      {c.Responders, 4},
 		"servers":         {strings.Join(c.Servers, " "), "NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5"},
+		"eviction":        {c.Eviction, space.EvictionExpiry},
 		"log.level":       {got.Log.Level, "debug"},
 		"log.format":      {got.Log.Format, "json"},
 	} {
@@ -126,6 +129,7 @@ func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
 			"line 6: public.listen: must be text", "sentinel_creds: is missing; the public face", "public.cert_file: is missing beside the key"}},
 		{"public without files", good + "sentinel_creds: s.creds\npublic: {listen: ':1', cert_file: c.pem, key_file: k.pem}\n", []string{
 			"line 5: sentinel_creds: open ", "line 6: public.cert_file: open ", "line 6: public.key_file: open "}},
+		{"eviction", good + "eviction: hope\n", []string{`line 5: eviction: "hope" is neither sweep nor expiry`}},
 		{"no secrets", least, []string{"secrets_dir: is missing, and $CREDENTIALS_DIRECTORY is not set"}},
 		{"log", good + "log: {level: loud, format: xml}\n", []string{"log.level: must be", "log.format: must be"}},
 		{"missing key set", good + "idp:\n  issuer: https://a.example\n  jwks_file: nowhere.json\n", []string{"line 7: idp.jwks_file: "}},
