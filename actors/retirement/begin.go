@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -81,12 +82,25 @@ func (c *clerk) begin(ctx context.Context, first func(context.Context) (messages
 		op, step, err = first(ctx)
 		return step, err
 	})
+	return op, away(err)
+}
+
+// revokeHandle ends what was derived from a handle. It has no actor of its own: whoever
+// asks waits for it, and asks again if it fails.
+func (c *clerk) revokeHandle(ctx context.Context, m messages.RevokeHandle) (messages.HandleRevoked, error) {
+	done, err := operation.RevokeHandle(ctx, portsOf(c.life, c.config), renewal{c.life.Ref(sweeperOf(c.config.Path))},
+		ledger.Handle{Issuer: m.Issuer, ID: m.ID})
+	return done, away(err)
+}
+
+// away says of a plane that is not held here that it is elsewhere, or will be back.
+func away(err error) error {
 	for _, gone := range []messages.Error{messages.ClaimFenced, messages.ClaimReleased, messages.ClaimLost} {
 		if errors.Is(err, gone) {
-			return op, messages.PlaneAway.From(err)
+			return messages.PlaneAway.From(err)
 		}
 	}
-	return op, err
+	return err
 }
 
 // unask takes back what this process asked for and what is recorded by now: whoever

@@ -43,7 +43,8 @@ func newClerk(life *supervisor.Life, config Config) *clerk {
 }
 
 // Receive answers BeginTakeover, ReadOperation and AwaitOperation with
-// OperationProgress, and ListOperations with Operations.
+// OperationProgress, ListOperations with Operations and RevokeHandle with
+// HandleRevoked.
 func (c *clerk) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *supervisor.Open:
@@ -58,6 +59,8 @@ func (c *clerk) Receive(ctx actor.Context) {
 		c.look()
 	case messages.BeginTakeover:
 		c.answer(ctx.Sender(), "begin a takeover", func(ctx context.Context) (any, error) { return c.beginTakeover(ctx, m) })
+	case messages.RevokeHandle:
+		c.answer(ctx.Sender(), "revoke a handle", func(ctx context.Context) (any, error) { return c.revokeHandle(ctx, m) })
 	case messages.ListOperations:
 		c.answer(ctx.Sender(), "list operations", func(ctx context.Context) (any, error) { return c.list(ctx) })
 	case messages.ReadOperation:

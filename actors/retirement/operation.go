@@ -2,6 +2,7 @@ package retirement
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,6 +10,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/barrier"
 	"github.com/cotal-ai/authplane/actors/claim"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/actors/scanner"
 	"github.com/cotal-ai/authplane/messages"
@@ -54,7 +56,9 @@ func (w *work) Receive(ctx actor.Context) {
 }
 
 func (w *work) run(ctx context.Context) {
-	op, err := operation.Run(ctx, w.ports(), w.id)
+	ports := portsOf(w.life, w.config)
+	ports.Tell = func(p messages.OperationProgress) { w.tell(progress(p)) }
+	op, err := operation.Run(ctx, ports, w.id)
 	if op.ID == "" {
 		op.ID = w.id // not even read
 	}
@@ -68,16 +72,16 @@ func (w *work) run(ctx context.Context) {
 // tell is heard or not: the desk also looks by itself.
 func (w *work) tell(what any) { _ = supervisor.Tell(w.life.Ref(DeskOf(w.config.Path)), what) }
 
-func (w *work) ports() operation.Ports {
-	store := ledger.NewStore(barrier.Over(w.life.Ref(w.config.Barrier)), ledger.DefaultPatience())
+// portsOf are the actors that an operation is run by.
+func portsOf(life *supervisor.Life, config Config) operation.Ports {
+	store := ledger.NewStore(barrier.Over(life.Ref(config.Barrier)), ledger.DefaultPatience())
 	return operation.Ports{
 		Records:   ledger.NewBarrier(store, ledger.Options{}),
-		Lane:      lane{w.life.Ref(w.config.Claim)},
-		Scanner:   enumerator{w.life.Ref(w.config.Claim), w.config.LedgerScanner},
-		Evictor:   eviction{w.life.Ref(sweeperOf(w.config.Path))},
-		Frontiers: frontiers{w.life.Ref(w.config.Barrier)},
-		Drainer:   w.config.Drainer,
-		Tell:      func(p messages.OperationProgress) { w.tell(progress(p)) },
+		Lane:      lane{life.Ref(config.Claim)},
+		Scanner:   enumerator{life.Ref(config.Claim), config.LedgerScanner},
+		Evictor:   eviction{life.Ref(sweeperOf(config.Path)), config.evictWithin()},
+		Frontiers: frontiers{life.Ref(config.Barrier)},
+		Drainer:   config.Drainer,
 	}
 }
 
@@ -103,14 +107,31 @@ func (e enumerator) Scan(ctx context.Context, what ledger.Scan) ([]ledger.Row, e
 }
 
 // eviction asks the sweeper.
-type eviction struct{ sweeper supervisor.Ref }
+type eviction struct {
+	sweeper supervisor.Ref
+	within  time.Duration
+}
 
 // Evict is operation.Evictor.
 func (e eviction) Evict(ctx context.Context, op messages.Operation, denied time.Time) (operation.Evicted, error) {
-	answer, err := ask[evicted](ctx, evictWithin, e.sweeper, evictTarget{
+	answer, err := ask[evicted](ctx, e.within, e.sweeper, evictTarget{
 		target: messages.Target{Principal: op.Principal, UID: op.UID}, denied: denied, of: op,
 	})
 	return operation.Evicted{Kicked: answer.Evicted, Vacuous: answer.Vacuous, How: answer.Eviction, Servers: answer.Servers}, err
+}
+
+// renewal asks the sweeper.
+type renewal struct{ sweeper supervisor.Ref }
+
+// Renew is operation.Renewer. Services of the infrastructure are no principals, and
+// none of them is connected as one.
+func (r renewal) Renew(ctx context.Context, principals []messages.Principal) (int, error) {
+	people := slices.DeleteFunc(slices.Clone(principals), func(p messages.Principal) bool { return p.Owner == names.LocalOwner })
+	if len(people) == 0 {
+		return 0, nil
+	}
+	answer, err := ask[renewed](ctx, evictWithin, r.sweeper, renew{people})
+	return answer.dropped, err
 }
 
 // frontiers asks the barrier, who sees both streams.

@@ -34,6 +34,12 @@ type evictTarget struct {
 // evicted answers evictTarget.
 type evicted struct{ evict.Outcome }
 
+// renew asks that the connections of principals be judged anew. Answered by renewed.
+type renew struct{ principals []messages.Principal }
+
+// renewed answers renew.
+type renewed struct{ dropped int }
+
 // broom is one life of the sweeper. It sweeps for everybody who has asked by then,
 // and for those who ask meanwhile the next time.
 type broom struct {
@@ -55,14 +61,22 @@ type errand struct {
 // swept says that a sweep is over.
 type swept struct{}
 
-// Receive answers evictTarget.
+// Receive answers evictTarget and renew.
 func (b *broom) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *supervisor.Open:
 		b.life.Opened()
 	case evictTarget:
-		b.waiting = append(b.waiting, errand{m, ctx.Sender()})
+		e := errand{m, ctx.Sender()}
+		if b.config.Outlives > 0 {
+			b.life.Go("outlive", func(ctx context.Context) { b.outlive(ctx, e) })
+			return
+		}
+		b.waiting = append(b.waiting, e)
 		b.next()
+	case renew:
+		to := ctx.Sender()
+		b.life.Go("judge anew", func(ctx context.Context) { b.renew(ctx, to, m) })
 	case swept:
 		b.busy = false
 		b.next()
@@ -121,22 +135,53 @@ func (b *broom) answer(errands []errand, outcome evict.Outcome, err error) {
 	}
 }
 
-// run sweeps by the roster as it is recorded, and records the servers it met.
+// run proves for all errands at once that nobody is connected.
 func (b *broom) run(ctx context.Context, errands []errand) (evict.Outcome, error) {
-	store := ledger.NewStore(barrier.Over(b.life.Ref(b.config.Barrier)), ledger.DefaultPatience())
-	known, err := ledger.Roster(ctx, store)
-	if err != nil {
-		return evict.Outcome{}, err
-	}
-	order := evict.Ask{Known: known, Operation: names.NewUID(), Callouts: b.config.CalloutUsers}
+	var order evict.Ask
 	for _, e := range errands {
 		order.Targets = append(order.Targets, e.target)
 		if e.denied.After(order.Frozen) {
 			order.Frozen = e.denied
 		}
 	}
+	return b.by(ctx, evict.Run, order, func(p evict.Progress) { b.tell(errands, p) })
+}
+
+// renew has the connections of principals judged anew.
+func (b *broom) renew(ctx context.Context, to *actor.PID, m renew) {
+	var order evict.Ask
+	for _, p := range m.principals {
+		order.Targets = append(order.Targets, messages.Target{Principal: p})
+	}
+	var outcome evict.Outcome
+	var err error
+	if b.config.Outlives > 0 { // by then whoever is connected was judged anew
+		order.Operation, order.Expires = names.NewUID(), time.Now().Add(evict.Outlived(b.config.Outlives))
+		outcome, err = evict.Run(ctx, evict.Ports{Servers: unasked{}}, order, nil)
+	} else {
+		outcome, err = b.by(ctx, evict.Anew, order, nil)
+	}
+	if err != nil {
+		b.life.Reply(to, err)
+		return
+	}
+	b.life.Reply(to, renewed{outcome.Evicted})
+}
+
+// by sweeps by the roster as it is recorded, and records the servers it met.
+func (b *broom) by(ctx context.Context, sweep func(context.Context, evict.Ports, evict.Ask, func(evict.Progress)) (evict.Outcome, error),
+	order evict.Ask, tell func(evict.Progress)) (evict.Outcome, error) {
+	if b.config.Outlives > 0 {
+		return b.outlast(ctx, order, tell)
+	}
+	store := ledger.NewStore(barrier.Over(b.life.Ref(b.config.Barrier)), ledger.DefaultPatience())
+	known, err := ledger.Roster(ctx, store)
+	if err != nil {
+		return evict.Outcome{}, err
+	}
+	order.Known, order.Operation, order.Callouts = known, names.NewUID(), b.config.CalloutUsers
 	ports := evict.Ports{Servers: servers{b.life, b.config}, Responders: responders{b.life.Ref(b.config.Presence)}}
-	outcome, err := evict.Run(ctx, ports, order, func(p evict.Progress) { b.tell(errands, p) })
+	outcome, err := sweep(ctx, ports, order, tell)
 	if len(outcome.Learnt) > 0 {
 		_, learnt := ask[messages.KnownServers](ctx, writeWithin, b.life.Ref(b.config.Writer), messages.LearnServers{Names: outcome.Learnt})
 		if err == nil {
