@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -75,5 +76,60 @@ func TestBrokerRestart(t *testing.T) {
 	}
 	if err := w.Space.Err(); err != nil {
 		t.Errorf("the space failed: %v", err)
+	}
+}
+
+// TestPortTakenAfterTheClaim has the last part to open, the face, find its port taken
+// when the plane is held already: the start fails and says so, the plane is given back,
+// and a space beside it in the same actor system notices nothing.
+func TestPortTakenAfterTheClaim(t *testing.T) {
+	beside := world.Open(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	w := world.New(t, func(c *space.Config) { c.Listen, c.NoStandby = taken.Addr().String(), true })
+	w.System = beside.System
+	before := beside.Space.Tree()
+	if err := startFails(t, w); !strings.Contains(err.Error(), "exchange") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got %v", err)
+	}
+	if row := claimOf(w); !strings.Contains(row, `"state":"released"`) || !strings.Contains(row, `"generation":1`) {
+		t.Errorf("the claim is %s", row)
+	}
+	if state := beside.Space.Status().State; state != messages.SpaceReady || !slices.Equal(beside.Space.Tree(), before) {
+		t.Errorf("the space beside it is %s: %+v", state, beside.Space.Tree())
+	}
+}
+
+// TestTenClosesAtOnce closes a space ten times at the same moment, with one that fails:
+// it is done once, and all get the one answer.
+func TestTenClosesAtOnce(t *testing.T) {
+	s := &script{panics: map[string]bool{"close plane/issuer": true}}
+	w := world.New(t, func(c *space.Config) { c.Middleware = s.around })
+	w.Start()
+	answers := make(chan error, 10) // one for each close
+	for range cap(answers) {
+		go func() { answers <- w.Space.Close(w.Context()) }()
+	}
+	var said []string
+	for range cap(answers) {
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), "plane/issuer") {
+			t.Errorf("got %v", err)
+		} else if said = append(said, err.Error()); said[0] != err.Error() {
+			t.Errorf("one is told %q, another %q", said[0], err)
+		}
+	}
+	<-w.Space.Closed()
+	asked := map[string]int{}
+	for _, told := range s.told {
+		asked[told]++
+		if asked[told] > 1 {
+			t.Errorf("%q was asked for more than once", told)
+		}
+	}
+	if err := w.Space.Close(w.Context()); err != nil {
+		t.Errorf("what is closed: %v", err)
 	}
 }
