@@ -49,6 +49,7 @@ type barrier struct {
 	claim  supervisor.Ref
 	desk   supervisor.Ref
 	vigils client.Vigils
+	proofs proofs
 }
 
 func newBarrier(life *supervisor.Life, config Config) *barrier {
@@ -86,8 +87,8 @@ func (b *barrier) Receive(ctx actor.Context) {
 			return sent{revision}, err
 		})
 	case proveLeader:
-		b.serve(ctx, "prove the leader", func(ctx context.Context, s *stream.Backend) (any, error) {
-			return synced{}, s.Sync(ctx)
+		b.Serve(ctx.Sender(), "prove the leader", func(ctx context.Context, conn *broker.Conn) (any, error) {
+			return synced{}, b.proofs.share(ctx, conn, func(ctx context.Context) error { return b.proveLeader(ctx, conn) })
 		})
 	case ReadEnds:
 		records := b.config.Stream.Records()
@@ -109,6 +110,14 @@ func (b *barrier) over(ctx actor.Context, name string, of stream.Config, do func
 		}
 		return do(ctx, stream.New(conn.NATS(), of, b.config.Lanes))
 	})
+}
+
+// proveLeader proves who leads the authority stream, once that is proved.
+func (b *barrier) proveLeader(ctx context.Context, conn *broker.Conn) error {
+	if err := b.vigils.Hold(ctx, b.Client, conn); err != nil {
+		return err
+	}
+	return stream.New(conn.NATS(), b.config.Stream, b.config.Lanes).Sync(ctx)
 }
 
 // ends writes a row that says nothing but that all else was written before: where a

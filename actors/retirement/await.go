@@ -8,7 +8,9 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// How often an awaited operation is looked at: one that runs here tells its end.
+// How often an awaited operation is looked at. One that runs here tells its end; of one
+// that is not begun the leader must be proved each time, so that it is looked at less
+// and less.
 const (
 	lookHere      = time.Second
 	lookElsewhere = 250 * time.Millisecond
@@ -20,7 +22,7 @@ func (c *clerk) await(ctx context.Context, m messages.AwaitOperation) (messages.
 	defer leave()
 	late := time.NewTimer(time.Until(m.Deadline))
 	defer late.Stop()
-	for {
+	for unbegun := lookElsewhere; ; {
 		found, err := c.read(ctx, m.ID)
 		if err == nil && (found.Step == messages.StepDone || found.Step == messages.StepSuperseded) {
 			return found, nil
@@ -29,8 +31,12 @@ func (c *clerk) await(ctx context.Context, m messages.AwaitOperation) (messages.
 			return found, err
 		}
 		every := lookElsewhere
-		if c.books.here(m.ID) {
+		switch {
+		case c.books.here(m.ID):
 			every = lookHere
+		case err != nil:
+			every = unbegun
+			unbegun = min(2*unbegun, lookHere)
 		}
 		timer := time.NewTimer(every)
 		select {
