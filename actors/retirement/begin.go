@@ -84,7 +84,7 @@ func (c *clerk) begin(ctx context.Context, first func(context.Context) (messages
 // revokeHandle ends what was derived from a handle. It has no actor of its own: whoever
 // asks waits for it, and asks again if it fails.
 func (c *clerk) revokeHandle(ctx context.Context, m messages.RevokeHandle) (messages.HandleRevoked, error) {
-	done, err := operation.RevokeHandle(ctx, portsOf(c.life, c.config), renewal{c.life.Ref(sweeperOf(c.config.Path))},
+	done, err := operation.RevokeHandle(ctx, portsOf(c.life, c.config), renewal{c.life.Ref(sweeperOf(c.config.Path)), c.config.evictWithin()},
 		ledger.Handle{Issuer: m.Issuer, ID: m.ID})
 	return done, away(err)
 }

@@ -121,7 +121,10 @@ func (e eviction) Evict(ctx context.Context, op messages.Operation, denied time.
 }
 
 // renewal asks the sweeper.
-type renewal struct{ sweeper supervisor.Ref }
+type renewal struct {
+	sweeper supervisor.Ref
+	within  time.Duration
+}
 
 // Renew is operation.Renewer. Services of the infrastructure are no principals, and
 // none of them is connected as one.
@@ -130,7 +133,7 @@ func (r renewal) Renew(ctx context.Context, principals []messages.Principal) (in
 	if len(people) == 0 {
 		return 0, nil
 	}
-	answer, err := ask[renewed](ctx, evictWithin, r.sweeper, renew{people})
+	answer, err := ask[renewed](ctx, r.within, r.sweeper, renew{people})
 	return answer.dropped, err
 }
 

@@ -153,14 +153,7 @@ func (b *broom) renew(ctx context.Context, to *actor.PID, m renew) {
 	for _, p := range m.principals {
 		order.Targets = append(order.Targets, messages.Target{Principal: p})
 	}
-	var outcome evict.Outcome
-	var err error
-	if b.config.Outlives > 0 { // by then whoever is connected was judged anew
-		order.Operation, order.Expires = names.NewUID(), time.Now().Add(evict.Outlived(b.config.Outlives))
-		outcome, err = evict.Run(ctx, evict.Ports{Servers: unasked{}}, order, nil)
-	} else {
-		outcome, err = b.by(ctx, evict.Anew, order, nil)
-	}
+	outcome, err := b.by(ctx, evict.Anew, order, nil)
 	if err != nil {
 		b.life.Reply(to, err)
 		return
@@ -171,7 +164,7 @@ func (b *broom) renew(ctx context.Context, to *actor.PID, m renew) {
 // by sweeps by the roster as it is recorded, and records the servers it met.
 func (b *broom) by(ctx context.Context, sweep func(context.Context, evict.Ports, evict.Ask, func(evict.Progress)) (evict.Outcome, error),
 	order evict.Ask, tell func(evict.Progress)) (evict.Outcome, error) {
-	if b.config.Outlives > 0 {
+	if b.config.Outlives > 0 { // by the end of it, whoever is connected was judged anew
 		return b.outlast(ctx, order, tell)
 	}
 	store := ledger.NewStore(barrier.Over(b.life.Ref(b.config.Barrier)), ledger.DefaultPatience())
