@@ -88,16 +88,18 @@ func (lf *leaf) begin() *Life {
 	return l
 }
 
-// closable is the life that a close is for: the one there is, or one made for it when
-// the leaf owes. Nil when there is nothing to close.
-func (lf *leaf) closable(why Why) *Life {
+// owes reports whether a close for that reason has to settle what no life of the leaf
+// has settled.
+func (lf *leaf) owes(why Why) bool {
 	lf.mu.Lock()
-	l, owing := lf.now, lf.owing
-	lf.mu.Unlock()
-	if l == nil && owing && (why == Shutdown || why == Removing) {
-		l = lf.begin()
-		l.run()
-	}
+	defer lf.mu.Unlock()
+	return lf.owing && (why == Shutdown || why == Removing)
+}
+
+// lastLife makes a life that only closes.
+func (lf *leaf) lastLife() *Life {
+	l := lf.begin()
+	l.run()
 	return l
 }
 
@@ -171,10 +173,24 @@ func (lf *leaf) hasDrained() bool {
 }
 
 func (lf *leaf) close(ctx context.Context, why Why, cause error) (bool, error) {
-	l := lf.closable(why)
-	if l == nil {
+	l := lf.life()
+	if l != nil {
+		closed, err := lf.closeLife(ctx, l, why, cause)
+		if !closed || !lf.owes(why) {
+			return closed, err
+		}
+		// It died before it could settle what it owes; another one shall.
+		closed, more := lf.closeLife(ctx, lf.lastLife(), why, cause)
+		return closed, gather("close "+lf.seat.path, []error{err, more})
+	}
+	if !lf.owes(why) {
 		return true, lf.take()
 	}
+	return lf.closeLife(ctx, lf.lastLife(), why, cause)
+}
+
+// closeLife asks one life to close and waits until nothing is left of it.
+func (lf *leaf) closeLife(ctx context.Context, l *Life, why Why, cause error) (bool, error) {
 	timer := lf.seat.tree.set.clock.NewTimer(lf.seat.spec.closeWithin())
 	defer timer.Stop()
 	l.askClose(why, cause, lf.deadline(ctx))

@@ -111,6 +111,27 @@ func TestAStageBringsUpWhatItNeeds(t *testing.T) {
 	wait(t, f.tree.Closed(), "the end")
 }
 
+// A life that dies at its close leaves what it owes to another one.
+func TestWhoDiesAtItsCloseStillOwes(t *testing.T) {
+	var closes atomic.Int64
+	p := &probe{close: func(l *Life, _ *Close) {
+		if closes.Add(1) == 1 {
+			panic(errBoom)
+		}
+		l.ClosedWith(nil)
+	}}
+	s := p.spec("lease")
+	s.Owes = true
+	tree := start(t, Spec{Name: "root", Group: &Group{Children: []Spec{s}}})
+	if err := tree.Close(within(t)); !errors.Is(err, errBoom) {
+		t.Errorf("its death is not told: %v", err)
+	}
+	wait(t, tree.Closed(), "the end")
+	if closes.Load() != 2 {
+		t.Errorf("it was asked to close %d times", closes.Load())
+	}
+}
+
 func TestWhatIsClosedOwesNothing(t *testing.T) {
 	j := &journal{}
 	f := fencedLease(t, j, nil)
