@@ -63,8 +63,34 @@ type Authority struct {
 	// It ends early at a missing parent, a cycle or a depth above 32; the
 	// attenuation check is what refuses such a chain.
 	Chain []Grant
+	// Credential is the descendant that a bearer names, where one was read; see
+	// ReadCredential.
+	HasCredential bool
+	Credential    Credential
 	// ReadAt is when the reads began, on this process's clock.
 	ReadAt time.Time
+}
+
+// Credential is what a decision needs to know of a credential that descends from an
+// incarnation's root.
+type Credential struct {
+	ID string
+	// Holder is whose connections it stands for.
+	Holder Principal
+	UID    string
+	// Active is false once it was revoked, for good.
+	Active  bool
+	Expires time.Time
+}
+
+// ReadCredential asks the reader for a descendant credential, as ReadAuthority does
+// for the rest. Answered by CredentialRead.
+type ReadCredential struct{ UID, ID string }
+
+// CredentialRead answers ReadCredential. Found false is true absence.
+type CredentialRead struct {
+	Found      bool
+	Credential Credential
 }
 
 // Enrol asks the writer to make sure that a principal's incarnation has a live

@@ -78,7 +78,12 @@ func (d *decision) judge(ctx context.Context, request connect.Request) (v verdic
 	}
 	v.principal = bearer.Principal
 	asked := d.Now()
-	authority, err := d.read(ctx, bearer.Principal)
+	authority, err := read[messages.Authority](ctx, d, messages.ReadAuthority{Principal: bearer.Principal, Head: true})
+	if err == nil && connect.Descends(bearer, authority) {
+		var found messages.CredentialRead
+		found, err = read[messages.CredentialRead](ctx, d, messages.ReadCredential{UID: bearer.UID, ID: bearer.CredentialID})
+		authority.HasCredential, authority.Credential = found.Found, found.Credential
+	}
 	v.reading = d.Now().Sub(asked)
 	if err != nil {
 		return v, err
@@ -88,17 +93,17 @@ func (d *decision) judge(ctx context.Context, request connect.Request) (v verdic
 }
 
 // read asks the reader, again while it cannot answer and there is time.
-func (d *decision) read(ctx context.Context, p messages.Principal) (messages.Authority, error) {
+func read[T any](ctx context.Context, d *decision, what any) (answer T, err error) {
 	for {
-		authority, err := client.Ask[messages.Authority](ctx, d.reader, messages.ReadAuthority{Principal: p, Head: true})
+		answer, err = client.Ask[T](ctx, d.reader, what)
 		d.noted(err)
 		if err == nil || !messages.Describe(err).Retryable {
-			return authority, err
+			return answer, err
 		}
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
-			return messages.Authority{}, err
+			return answer, err
 		}
 	}
 }

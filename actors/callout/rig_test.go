@@ -34,13 +34,16 @@ type stage struct {
 	denials *connect.Denials
 	// answer is how the reader answers: func(to func(any)).
 	answer atomic.Value
+	// credential is what it reads of a descendant; unset is none.
+	credential atomic.Pointer[messages.Credential]
 }
 
 // anybody verifies every bearer as that of one principal.
 type anybody struct{}
 
 func (anybody) Verify(string, time.Time) (identity.Bearer, error) {
-	return identity.Bearer{Principal: messages.Principal{Owner: "u_bbbbbbbbbbbbbbbbbbbbbbbbbb", Actor: "x"}, UID: "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, nil
+	return identity.Bearer{Principal: messages.Principal{Owner: "u_bbbbbbbbbbbbbbbbbbbbbbbbbb", Actor: "x"}, UID: "aaaaaaaaaaaaaaaaaaaaaaaaaa", CredentialID: "c1",
+		Expires: time.Now().Add(time.Minute)}, nil
 }
 
 func start(t testing.TB, tune ...func(*broker.Config)) *stage {
@@ -105,6 +108,12 @@ func (s *stage) reader(life *supervisor.Life) actor.Actor {
 				return
 			}
 			s.answer.Load().(func(func(any)))(func(answer any) { life.Reply(to, answer) })
+		case messages.ReadCredential:
+			found := messages.CredentialRead{}
+			if c := s.credential.Load(); c != nil && m.UID == c.UID && m.ID == c.ID {
+				found = messages.CredentialRead{Found: true, Credential: *c}
+			}
+			life.Reply(ctx.Sender(), found)
 		}
 	})
 }

@@ -89,11 +89,22 @@ func (w *writer) Receive(ctx actor.Context) {
 		serve(w, ctx, "read the roster", messages.LearnServers{}, (*ledger.Writer).LearnServers) // no new one
 	case messages.ForgetServer:
 		serve(w, ctx, "forget a server", m, (*ledger.Writer).ForgetServer)
+	case ledger.MintDescendant:
+		serve(w, ctx, "mint a credential of "+m.Principal.String(), m, (*ledger.Writer).MintDescendant)
+	case ledger.RevokeCredential:
+		serve(w, ctx, "revoke a credential of "+m.UID, m, revokeCredential)
 	case messages.Enrol:
 		serve(w, ctx, "enrol "+m.Principal.String(), m, (*ledger.Writer).Enrol)
 	default:
 		w.Client.Receive(m)
 	}
+}
+
+// CredentialRevoked answers ledger.RevokeCredential.
+type CredentialRevoked struct{}
+
+func revokeCredential(w *ledger.Writer, ctx context.Context, m ledger.RevokeCredential) (CredentialRevoked, error) {
+	return CredentialRevoked{}, w.RevokeCredential(ctx, m)
 }
 
 // serve makes one transition beside Receive.

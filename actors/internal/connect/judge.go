@@ -67,7 +67,7 @@ func (j *Judge) Decide(b identity.Bearer, a messages.Authority, now time.Time) (
 	if err != nil {
 		return Admission{}, err
 	}
-	expires, err := j.expiry(p, b, a.Head.Root, now)
+	expires, err := j.expiry(p, b, credentialEnd(b, a), now)
 	if err != nil {
 		return Admission{}, err
 	}
@@ -100,9 +100,31 @@ func checkHead(b identity.Bearer, a messages.Authority, now time.Time) error {
 		return messages.IncarnationEnded
 	case head.State != messages.HeadActive:
 		return messages.GateShut
-	case head.Root.ID == "" || head.Root.ID != b.CredentialID:
+	case head.Root.ID == "":
 		return messages.CredentialGone
+	case head.Root.ID != b.CredentialID:
+		return checkDescendant(b, a, now)
 	case !now.Before(head.Root.Expires):
+		return messages.CredentialExpired
+	}
+	return nil
+}
+
+// Descends reports whether a bearer names another credential than the root of the
+// incarnation that stands, so that Decide needs its record too.
+func Descends(b identity.Bearer, a messages.Authority) bool {
+	head := &a.Head
+	return a.HasHead && head.State == messages.HeadActive && head.UID == b.UID && head.Root.ID != "" && head.Root.ID != b.CredentialID
+}
+
+// checkDescendant judges a credential by its own record: it may live on for longer than
+// the root from which it was derived, and no longer than it says itself.
+func checkDescendant(b identity.Bearer, a messages.Authority, now time.Time) error {
+	c := &a.Credential
+	switch {
+	case !a.HasCredential, c.ID != b.CredentialID, c.UID != b.UID, c.Holder != b.Principal, !c.Active:
+		return messages.CredentialGone
+	case !now.Before(c.Expires):
 		return messages.CredentialExpired
 	}
 	return nil
@@ -146,11 +168,19 @@ func (all *Profiles) pick(b identity.Bearer, g messages.Grant) (string, *profile
 	return name, p, nil
 }
 
+// credentialEnd is when the credential that the bearer names lapses.
+func credentialEnd(b identity.Bearer, a messages.Authority) time.Time {
+	if Descends(b, a) {
+		return a.Credential.Expires
+	}
+	return a.Head.Root.Expires
+}
+
 // expiry is when the connection ends at the latest.
-func (j *Judge) expiry(p *profile, b identity.Bearer, root messages.Root, now time.Time) (time.Time, error) {
+func (j *Judge) expiry(p *profile, b identity.Bearer, credential time.Time, now time.Time) (time.Time, error) {
 	expires := b.Expires
-	if root.Expires.Before(expires) {
-		expires = root.Expires
+	if credential.Before(expires) {
+		expires = credential
 	}
 	for _, life := range []time.Duration{p.maxLife, j.longest} {
 		if longest := now.Add(life); life > 0 && longest.Before(expires) {
