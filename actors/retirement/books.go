@@ -74,13 +74,16 @@ func pause(attempts int) time.Duration {
 }
 
 // tell takes what an operation's actor says. A step that was made starts the count of
-// tries anew.
+// tries anew; until it is made, the last reason why it was not stands, also while it is
+// tried again.
 func (b *books) tell(p messages.OperationProgress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.of(p.ID)
 	if e.progress.Step != p.Step {
 		e.attempts = min(e.attempts, 1)
+	} else if p.WaitingFor == "" {
+		p.WaitingFor, p.Next = e.progress.WaitingFor, e.progress.Next
 	}
 	p.Attempt = e.attempts
 	e.progress = p

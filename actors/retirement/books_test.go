@@ -120,3 +120,29 @@ func TestTroublesNameTheNextCommand(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 }
+
+// TestWhyAStepWasNotMadeStands has a step tried again: meanwhile the reason stands why
+// it was not made, and no longer.
+func TestWhyAStepWasNotMadeStands(t *testing.T) {
+	b := newBooks(time.Now)
+	op := someOperation(messages.StepRevoked)
+	said := func(waiting, next string) {
+		t.Helper()
+		if got := b.show(op); got.WaitingFor != waiting || got.Next != next {
+			t.Errorf("it waits for %q, next %q", got.WaitingFor, got.Next)
+		}
+	}
+	b.started(op.ID)
+	b.tell(messages.OperationProgress{Operation: op, Doing: "looks", WaitingFor: "server n1", Next: "forget n1"})
+	b.tell(messages.OperationProgress{Operation: op, Doing: "looks"})
+	said("server n1", "forget n1")
+	b.ended(op, messages.EvictionUnproved.Because("server n2"))
+	b.started(op.ID)
+	b.tell(messages.OperationProgress{Operation: op, Doing: "looks"})
+	said(b.show(op).WaitingFor, messages.EvictionUnproved.Next)
+	b.tell(messages.OperationProgress{Operation: op, Doing: "looks", WaitingFor: "server n3", Next: "forget n3"})
+	said("server n3", "forget n3")
+	op.Step = messages.StepEvicted
+	b.tell(messages.OperationProgress{Operation: op, Doing: "drains"})
+	said("", "")
+}

@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	if err := build(dir); err != nil {
 		return complain(err)
 	}
-	if stage, err = startServers(dir); err != nil {
+	if stage, err = startServers(dir, dir); err != nil {
 		return complain(err)
 	}
 	code := m.Run()

@@ -45,7 +45,7 @@ func (p *play) launch(to []*server, flags ...string) *process {
 	p.must(os.WriteFile(config, fmt.Appendf(nil, "space: %s\nnats_url: %s\nstate_dir: nowhere\nsecrets_dir: %s\nsentinel_creds: %s\nreplicas: %d\n",
 		spaceName, urls(to...), p.made.SecretsDir, p.made.SentinelCreds, size), 0o600))
 	q := &process{play: p, name: name, state: filepath.Join(dir, "state"), lines: make(chan string, 16), ended: make(chan struct{})}
-	q.cmd = exec.Command(filepath.Join(p.dir, "authplane"),
+	q.cmd = exec.Command(filepath.Join(p.programs, "authplane"),
 		append([]string{"serve", "--json", "--config", config, "--state-dir", q.state}, flags...)...)
 	q.cmd.Stderr = q
 	out, err := q.cmd.StdoutPipe()

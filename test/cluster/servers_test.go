@@ -27,10 +27,11 @@ const size = 3
 // servers are a cluster. Each pair is joined by links that can be cut, and no route
 // goes around them.
 type servers struct {
-	dir   string
-	made  space.Initialised
-	all   [size]*server
-	links map[[2]int]*link // from one to another, by their numbers
+	dir      string
+	programs string // where the programs are
+	made     space.Initialised
+	all      [size]*server
+	links    map[[2]int]*link // from one to another, by their numbers
 }
 
 // server is one nats-server, over all its runs.
@@ -45,8 +46,8 @@ type server struct {
 }
 
 // startServers makes a space in dir and starts the servers on it.
-func startServers(dir string) (_ *servers, err error) {
-	s := &servers{dir: dir, links: map[[2]int]*link{}}
+func startServers(dir, programs string) (_ *servers, err error) {
+	s := &servers{dir: dir, programs: programs, links: map[[2]int]*link{}}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -94,7 +95,7 @@ func (v *server) start() error {
 		return err
 	}
 	v.said.Reset()
-	v.cmd = exec.Command(filepath.Join(v.of.dir, "nats-server"), "-c", config, "-n", v.name,
+	v.cmd = exec.Command(filepath.Join(v.of.programs, "nats-server"), "-c", config, "-n", v.name,
 		"-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", ports,
 		"--cluster_name", "authplane", "--cluster", "nats://127.0.0.1:-1", "--no_advertise",
 		"--cluster_advertise", fmt.Sprintf("127.0.0.1:%d", v.number+1), // where nobody is
