@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 )
 
 // Lane writes for the barriers, one batch after another. Each batch holds the row of
-// what is owed, and lands only while the plane is still this holder's.
+// what is owed, and lands only while the plane is still this holder's. Steps that come
+// while a batch is under way travel together in the next one.
 //
 // What is owed is not pinned to its own past, since its one condition is the claim.
 // Its order is kept here: one batch at a time, none before the last one's outcome is
@@ -21,6 +23,9 @@ import (
 type Lane struct {
 	held *Held
 	turn chan struct{} // held by whoever writes: capacity 1
+
+	mu      sync.Mutex
+	waiting []*parcel // in the order in which they came
 
 	// Under the turn.
 	loaded bool
@@ -35,7 +40,7 @@ type Step = ledger.Step
 // Owed is what the plane has begun and not done: at first what former holders left
 // behind, later what this lane wrote. It fails as Guard does.
 func (l *Lane) Owed(ctx context.Context) (messages.Owed, error) {
-	leave, err := l.enter(ctx)
+	leave, err := l.enterFor(ctx, &parcel{})
 	if err != nil {
 		return messages.Owed{}, fmt.Errorf("read what is owed: %w", err)
 	}
@@ -66,17 +71,30 @@ func (l *Lane) Write(ctx context.Context, step Step) (uint64, error) {
 }
 
 func (l *Lane) write(ctx context.Context, step Step) (uint64, error) {
-	leave, err := l.enter(ctx)
+	mine := l.queue(ctx, step)
+	leave, err := l.enterFor(ctx, mine)
 	if err != nil {
-		return 0, err
+		if l.withdraw(mine) {
+			return 0, err
+		}
+		return mine.outcome(ctx)
 	}
-	defer leave()
-	value, err := ledger.EncodeOwed(l.after(step), l.held.newID())
+	if leave != nil { // nobody has sent it
+		l.land(l.take(mine))
+		leave()
+	}
+	return mine.outcome(ctx)
+}
+
+// send lands steps as one batch.
+func (l *Lane) send(ctx context.Context, steps []*parcel) (uint64, error) {
+	all := merged(steps)
+	value, err := ledger.EncodeOwed(l.after(all), l.held.newID())
 	if err != nil {
 		return 0, err
 	}
 	return l.apply(ctx, ledger.Batch{
-		Writes:  append([]ledger.Write{ledger.Fenced(ledger.OwedKey, value, l.held.Pin())}, step.Writes...),
+		Writes:  append([]ledger.Write{ledger.Fenced(ledger.OwedKey, value, l.held.Pin())}, all.Writes...),
 		Witness: ledger.OwedKey, // it holds something random
 	})
 }
@@ -89,14 +107,21 @@ func (l *Lane) after(step Step) messages.Owed {
 	return messages.Owed{Ops: slices.Compact(ops)}
 }
 
-// enter waits for the turn, and then makes sure that the outcome of everything
-// written before is certain and that what is owed is known.
-func (l *Lane) enter(ctx context.Context) (leave func(), err error) {
+// enterFor waits for the turn, and then makes sure that the outcome of everything
+// written before is certain and that what is owed is known. leave is nil if somebody
+// else has sent the parcel meanwhile.
+func (l *Lane) enterFor(ctx context.Context, mine *parcel) (leave func(), err error) {
 	select {
 	case l.turn <- struct{}{}:
 		leave = func() { <-l.turn }
+	case <-mine.done:
+		return nil, nil
 	case <-ctx.Done():
 		return nil, messages.Contended.From(ctx.Err())
+	}
+	if mine.isDone() {
+		leave()
+		return nil, nil
 	}
 	if err = l.held.usable(); err == nil {
 		err = l.settle(ctx)
