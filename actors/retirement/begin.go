@@ -5,34 +5,50 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/messages"
 )
 
+// beginAtOnce bounds how many are begun at the same time: what comes together travels
+// in one batch.
+const beginAtOnce = 64
+
 // beginAsked begins every retirement that any process has asked for and that is not
 // owed yet, and returns the operations that are begun. One that cannot be begun stops
 // no other.
 func (c *clerk) beginAsked(ctx context.Context, owed messages.Owed) (begun []string, err error) {
 	asked, failed := ledger.Asked(ctx, c.store) // a row that cannot be read hides no other
+	var mu sync.Mutex                           // of what the beginnings tell
+	var all sync.WaitGroup
+	turns := make(chan struct{}, beginAtOnce) // held by whoever begins
 	for _, uid := range asked {
 		id := ledger.OperationOf(uid)
 		if slices.Contains(owed.Ops, id) || c.books.isFinished(id) {
 			continue
 		}
-		op, err := c.begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
-			return c.records.BeginRetirement(ctx, messages.AskRetirement{UID: uid})
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			op, err := c.begin(ctx, func(ctx context.Context) (messages.Operation, ledger.Step, error) {
+				return c.records.BeginRetirement(ctx, messages.AskRetirement{UID: uid})
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				failed = errors.Join(failed, err)
+			case op.Step == messages.StepDone:
+				c.books.finish(id)
+			default:
+				begun = append(begun, id)
+			}
 		})
-		switch {
-		case err != nil:
-			failed = errors.Join(failed, err)
-		case op.Step == messages.StepDone:
-			c.books.finish(id)
-		default:
-			begun = append(begun, id)
-		}
 	}
+	all.Wait()
+	slices.Sort(begun)
 	return begun, failed
 }
 
