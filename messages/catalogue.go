@@ -227,15 +227,26 @@ var (
 		Operator: "a consumer of the scanner's name cannot be removed, or is not as it was made", Next: "authplane status"}
 	// InstanceSuperseded is a registration that another one overtook.
 	InstanceSuperseded = Error{Code: Conflict, Reason: "instance.superseded", Message: "another process registered this instance",
-		Operator: "the newer process is the instance; this one must end", Next: "authplane status"}
+		Operator: "the newer process is the instance; this one must end", Next: "authplane instances"}
 	// InstanceForeign is an instance that belongs to another principal.
 	InstanceForeign = Error{Code: PermissionDenied, Reason: "instance.foreign", Message: "the instance belongs to another principal",
-		Next: "authplane status"}
+		Next: "authplane instances"}
 	// InstanceNotFound is an instance that never registered.
-	InstanceNotFound = Error{Code: NotFound, Reason: "instance.not-found", Message: "no such instance", Next: "authplane status"}
+	InstanceNotFound = Error{Code: NotFound, Reason: "instance.not-found", Message: "no such instance", Next: "authplane instances"}
 	// InstanceHeld is a gate that cannot be opened, since what it waits for is not done.
 	InstanceHeld = Error{Code: Unavailable, Reason: "instance.held", Message: "a former process of this instance is not gone yet, retry shortly",
-		Operator: "its credentials are revoked, and a connection of it could not be proved gone", Next: "authplane connections", Retryable: true}
+		Operator: "its credentials are revoked, and a connection of it could not be proved gone", Next: "authplane instances", Retryable: true}
+	// InstanceNotFrozen is a repair of a gate that needs none.
+	InstanceNotFrozen = Error{Code: FailedPrecondition, Reason: "instance.not-frozen", Message: "the gate of this instance is open, nothing was changed",
+		Operator: "there is no registration to repair", Next: "authplane instances"}
+	// RegistrationAlive is a repair of a gate whose registration may still go on.
+	RegistrationAlive = Error{Code: Unavailable, Reason: "instance.registering", Message: "a registration of this instance is under way, nothing was changed, retry shortly",
+		Operator: "its connection still lives; it ends by itself within a minute", Next: "authplane instances", Retryable: true}
+	// RegistrationUnknown is a repair of a gate whose registration cannot be told to be
+	// over.
+	RegistrationUnknown = Error{Code: Unavailable, Reason: "instance.registration-unknown",
+		Message:  "it cannot be told whether the registration of this instance is over, nothing was changed, retry shortly",
+		Operator: "a server did not list all its connections; unknown is never taken for gone", Next: "authplane roster", Retryable: true}
 
 	// Operations: takeovers and retirements.
 

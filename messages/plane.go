@@ -77,11 +77,12 @@ type Instance struct {
 	Operation OperationRef
 }
 
-// RegisterInstance asks the registrar to make the caller the one process of an
+// RegisterInstance asks for the caller to be made the one process of an
 // instance: what was issued to a former process is revoked and its holders are
 // gone when it is answered, by InstanceRegistered. Refused with InstanceSuperseded
-// when another process registered meanwhile. The registrar does it by itself, for its
-// own process, when it opens; no actor is asked for it yet.
+// when another process registered meanwhile, with InstanceForeign when the instance is
+// another principal's, and with InstanceHeld while somebody is not gone; whatever it
+// fails with, asking again goes on from there.
 type RegisterInstance struct {
 	Endpoint  string
 	Instance  string
@@ -98,10 +99,32 @@ type InstanceRegistered struct {
 	Revoked int
 }
 
-// ReconcileInstance asks the registrar to open a gate that a registration left
-// frozen, for the process that is registered. Answered by InstanceRegistered. The
-// ledger can do it; no actor is asked for it yet.
+// ReconcileInstance asks for a gate to be opened that a registration which died left
+// frozen, for the process that was registered before. Answered by InstanceRegistered
+// when that was done. Refused, with nothing changed, with InstanceNotFound,
+// InstanceNotFrozen, RegistrationAlive while the registration may still go on, and
+// RegistrationUnknown while that cannot be told; and with InstanceHeld and
+// InstanceSuperseded as RegisterInstance is.
 type ReconcileInstance struct {
 	Endpoint string
 	Instance string
+}
+
+// ReadInstance asks the reader for the gate of one instance, as the leader of the
+// authority stream holds it now. Answered by Instance; refused with InstanceNotFound.
+type ReadInstance struct {
+	Endpoint string
+	Instance string
+}
+
+// ListInstances asks the reader for the gates of an endpoint's instances, or of all
+// where Endpoint is empty. Answered by Instances.
+type ListInstances struct{ Endpoint string }
+
+// Instances answers ListInstances.
+type Instances struct {
+	// Items are sorted by endpoint, then name.
+	Items []Instance
+	// Unreadable are the keys of the rows that are there and cannot be read.
+	Unreadable []string
 }

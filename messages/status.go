@@ -44,7 +44,9 @@ type Tree struct{ Actors []Actor }
 
 // Actor is one line of the tree as an operator sees it.
 type Actor struct {
-	Path       string `json:"path"`
+	Path string `json:"path"`
+	// Group says that it is only the place of others, and has no life of its own.
+	Group      bool   `json:"group,omitempty"`
 	State      string `json:"state"`
 	Generation uint64 `json:"generation"`
 	Restarts   uint64 `json:"restarts"`

@@ -18,7 +18,7 @@ func Ask[T any](ctx context.Context, to supervisor.Ref, message any) (T, error) 
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", supervisor.ErrUnanswered, err)
 	}
-	return answer, refusal(err)
+	return answer, Refusal(err)
 }
 
 // Unseen reports whether an error of Ask means that the actor never saw the
@@ -28,8 +28,8 @@ func Unseen(err error) bool {
 	return away && !errors.Is(err, supervisor.ErrUnanswered)
 }
 
-// refusal puts the kit's errors into the catalogue's words.
-func refusal(err error) error {
+// Refusal puts the kit's errors into the catalogue's words.
+func Refusal(err error) error {
 	var entry messages.Error
 	switch {
 	case err == nil || errors.As(err, &entry):

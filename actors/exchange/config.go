@@ -49,6 +49,8 @@ type Config struct {
 	Outlives time.Duration
 	// Control shows the space.
 	Control face.Control
+	// Instances knows the gates of services' instances.
+	Instances face.Instances
 	// Capability opens the loopback face.
 	Capability messages.Secret
 	// Address is the loopback face's.

@@ -71,6 +71,10 @@ type Config struct {
 	Troubles *retirement.Troubles
 	// Unreadable remembers the rows that could not be read.
 	Unreadable *reader.Unreadable
+	// Gates hears which gates of instances may have moved.
+	Gates *reader.Gates
+	// Lanes bounds the batches that this process has open.
+	Lanes *stream.Lanes
 }
 
 // Spec describes the plane as a child of its space: what opens, in which order, in
@@ -80,7 +84,7 @@ type Config struct {
 // The claim is given back only after the scanners it names are closed; while the
 // broker cannot be reached for that, what could still do it stays open.
 func Spec(c Config) supervisor.Spec {
-	lanes := stream.NewLanes(stream.MaxLanes)
+	lanes := c.Lanes
 	eyes, hands, evictorPath := c.servers()
 	return supervisor.Spec{Name: Path, Restart: supervisor.Escalate, Group: &supervisor.Group{
 		Children: slices.Concat([]supervisor.Spec{
@@ -89,7 +93,7 @@ func Spec(c Config) supervisor.Spec {
 			}),
 			registrar.Spec(registrar.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Registered: c.Registered}),
 			reader.Spec(reader.Config{
-				Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered, Unreadable: c.Unreadable,
+				Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered, Unreadable: c.Unreadable, Gates: c.Gates,
 			}),
 			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),

@@ -27,6 +27,8 @@ type Config struct {
 	Remembered func() stream.Installation
 	// Unreadable remembers the rows that could not be read.
 	Unreadable *Unreadable
+	// Gates hears which gates of instances may have moved.
+	Gates *Gates
 }
 
 // Spec describes the reader as a child.
@@ -88,6 +90,18 @@ func (r *reader) Receive(ctx actor.Context) {
 			r.config.Unreadable.Met(r.life.Log(), all.Unreadable...)
 			return all, err
 		})
+	case messages.ReadInstance:
+		r.Serve(ctx.Sender(), "read instance "+m.Instance+" of "+m.Endpoint, func(ctx context.Context, conn *broker.Conn) (any, error) {
+			found, err := r.over(conn).Instance(ctx, m)
+			r.config.Unreadable.Met(r.life.Log(), ledger.CorruptKeys(err)...)
+			return found, err
+		})
+	case messages.ListInstances:
+		r.Serve(ctx.Sender(), "list instances", func(ctx context.Context, conn *broker.Conn) (any, error) {
+			all, err := r.over(conn).Instances(ctx, m)
+			r.config.Unreadable.Met(r.life.Log(), all.Unreadable...)
+			return all, err
+		})
 	default:
 		r.Client.Receive(m)
 	}
@@ -103,6 +117,9 @@ func (r *reader) over(conn *broker.Conn) *ledger.Reader {
 // prove begins to prove a new connection, all the time from now on, and returns
 // when what it reads may be relied on.
 func (r *reader) prove(ctx context.Context, conn *broker.Conn) error {
+	if err := r.listen(conn); err != nil {
+		return err
+	}
 	changed := make(chan struct{}, 1) // one hint that the state is another is enough
 	p := &proving{ended: make(chan struct{})}
 	p.leader = stream.NewLeaderReader(conn.NATS(), stream.ReaderConfig{
@@ -128,6 +145,7 @@ func (r *reader) prove(ctx context.Context, conn *broker.Conn) error {
 		p.end()
 		return err
 	}
+	r.config.Gates.nudgeAll() // the proof was answered after the subscription, on the same connection
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.proving[conn] = p

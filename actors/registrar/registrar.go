@@ -88,7 +88,7 @@ func (r *registrar) register(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	store := ledger.NewStore(stream.New(conn.NATS(), r.config.Stream, r.config.Lanes), ledger.DefaultPatience())
-	_, err = ledger.NewRegistrar(store, nil, nil).Register(ctx, messages.RegisterInstance{
+	_, err = ledger.NewRegistrar(store, nil, nil).Over(conn.User()).Register(ctx, messages.RegisterInstance{
 		Endpoint: Endpoint, Instance: instance, Principal: messages.Principal{Owner: names.LocalOwner, Actor: Endpoint},
 	})
 	if err != nil {

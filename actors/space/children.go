@@ -9,6 +9,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/exchange"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/actors/plane"
 	"github.com/cotal-ai/authplane/actors/presence"
 	"github.com/cotal-ai/authplane/messages"
@@ -20,6 +21,7 @@ const (
 	respondersPath = "callout"
 	presencePath   = "presence"
 	exchangePath   = "exchange"
+	operationsPath = operations.Name
 )
 
 // root is the whole space: what opens, in this order, and the stages in which it
@@ -35,9 +37,10 @@ func (h *Handle) root() supervisor.Spec {
 			}},
 			presence.Spec(h.presenceConfig()),
 			exchange.Spec(h.exchangeConfig()),
+			operations.Spec(),
 		},
 		Stages: []supervisor.Stage{
-			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath}, Share: 2},
+			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath, operationsPath}, Share: 2},
 			{Name: "plane", Close: []string{plane.Path}},
 			{Name: "responders", Close: []string{respondersPath, presencePath}},
 		},
@@ -55,6 +58,16 @@ func (h *Handle) planeConfig() plane.Config {
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
 		Outlives:   h.outlives(),
 		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
+		Gates: &h.parts.gates, Lanes: h.parts.lanes,
+	}
+}
+
+func (h *Handle) operationsConfig() operations.Config {
+	config := h.planeConfig()
+	return operations.Config{
+		Dialer: config.Dialer, Stream: config.Stream, Remembered: config.Installation.Remembered, Lanes: config.Lanes,
+		Observer: plane.Observer, Evictor: plane.Evictor, Presence: presencePath, Writer: plane.Writer,
+		CalloutUsers: config.CalloutUsers, Outlives: config.Outlives,
 	}
 }
 
@@ -135,7 +148,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 	config := exchange.Config{
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
-		Control: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		Control: h, Instances: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
 		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,
 		Metrics:        h.metrics.faces, MetricsPage: promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}),

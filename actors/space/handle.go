@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -23,9 +25,13 @@ type Handle struct {
 	parts   *parts
 	metrics *metrics
 	// tree is nil while the space opens; the loopback face may ask by then.
-	tree   atomic.Pointer[supervisor.Tree]
-	door   *actor.PID
-	closed chan struct{}
+	tree  atomic.Pointer[supervisor.Tree]
+	door  *actor.PID
+	calls *operations.Calls
+	// closing is closed when Close is first called, and closed when all has ended.
+	closing chan struct{}
+	close   sync.Once
+	closed  chan struct{}
 }
 
 // Status tells what the space can do for its users, and why not.
@@ -82,6 +88,7 @@ func (h *Handle) Err() error { return h.tree.Load().Err() }
 // included. Concurrent calls share one flight. An error says, for every part
 // that did not end, which and why; calling again goes on with what is left.
 func (h *Handle) Close(ctx context.Context) error {
+	h.close.Do(func() { close(h.closing) })
 	if err := h.tree.Load().Close(ctx); err != nil {
 		return fmt.Errorf("close space %s: %w", h.config.Space, err)
 	}

@@ -35,6 +35,8 @@ type parts struct {
 	view         claim.View
 	machine      string
 	unreadable   reader.Unreadable
+	gates        reader.Gates
+	lanes        *stream.Lanes
 	troubles     retirement.Troubles
 	capability   messages.Secret
 	material     *trust.Material
@@ -51,7 +53,7 @@ type parts struct {
 
 // gather reads and checks everything before the first connection is opened.
 func gather(ctx context.Context, config Config, state *stateDir) (*parts, error) {
-	p := &parts{state: state, denials: &connect.Denials{}, capability: identity.NewCapability()}
+	p := &parts{state: state, lanes: stream.NewLanes(stream.MaxLanes), denials: &connect.Denials{}, capability: identity.NewCapability()}
 	for _, step := range []func(context.Context, Config) error{p.readState, p.readKeys, p.makeProvider, p.makeDialer, p.makeCallout, p.makeFaces} {
 		if err := step(ctx, config); err != nil {
 			return nil, err

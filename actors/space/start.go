@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/cotal-ai/authplane/actors/internal/identity"
+	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
@@ -53,7 +54,7 @@ func (c Config) withDefaults() Config {
 }
 
 func open(ctx context.Context, system *actor.ActorSystem, config Config, state *stateDir) (_ *Handle, err error) {
-	h := &Handle{config: config, closed: make(chan struct{})}
+	h := &Handle{config: config, closing: make(chan struct{}), closed: make(chan struct{})}
 	if h.parts, err = gather(ctx, config, state); err != nil {
 		return nil, err
 	}
@@ -63,6 +64,7 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 	if err := state.write(capabilityFile, []byte(h.parts.capability.Reveal())); err != nil {
 		return nil, err
 	}
+	h.calls = operations.New(h.operationsConfig())
 	tree, err := supervisor.Start(ctx, system, h.root(), h.options()...)
 	if err != nil {
 		h.metrics.unregister()

@@ -41,7 +41,7 @@ func missing(nodes []supervisor.Node) string {
 	for _, n := range nodes {
 		open := n.State == supervisor.StateOpen
 		switch {
-		case n.Group:
+		case n.Group, strings.HasPrefix(n.Path, operationsPath+"/"): // a call that comes and goes
 		case strings.HasPrefix(n.Path, respondersPath+"/"):
 			responders++
 			if open {
@@ -79,7 +79,7 @@ func latest(nodes []supervisor.Node) time.Time {
 func actorsOf(nodes []supervisor.Node) []messages.Actor {
 	actors := make([]messages.Actor, 0, len(nodes))
 	for _, n := range nodes {
-		a := messages.Actor{Path: n.Path, State: string(n.State), Generation: n.Generation, Restarts: n.Restarts, Label: n.Label}
+		a := messages.Actor{Path: n.Path, Group: n.Group, State: string(n.State), Generation: n.Generation, Restarts: n.Restarts, Label: n.Label}
 		if n.LastError != nil {
 			a.LastError = n.LastError.Error()
 		}

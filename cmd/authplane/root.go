@@ -79,6 +79,7 @@ func (a *app) root() *cobra.Command {
 		a.revokeCommand(),
 		a.retireCommand(),
 		a.takeoverCommand(),
+		a.repairCommand(),
 		a.grantsCommand(),
 		a.showCommand(),
 		a.tokenCommand(),
@@ -89,6 +90,7 @@ func (a *app) root() *cobra.Command {
 		a.connectionsCommand(),
 		a.operationsCommand(),
 		a.rosterCommand(),
+		a.instancesCommand(),
 		a.explainCommand(),
 		a.versionCommand(),
 	)

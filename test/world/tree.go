@@ -2,29 +2,15 @@ package world
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// Leaves lists the actors that have no actors below them.
+// Leaves lists the actors that are no places of others.
 func (w *World) Leaves() []messages.Actor {
-	var leaves []messages.Actor
-	for _, a := range w.Space.Tree() {
-		if a.Generation > 0 && !w.hasBelow(a.Path) {
-			leaves = append(leaves, a)
-		}
-	}
-	return leaves
-}
-
-func (w *World) hasBelow(path string) bool {
-	for _, a := range w.Space.Tree() {
-		if len(a.Path) > len(path) && a.Path[:len(path)+1] == path+"/" {
-			return true
-		}
-	}
-	return path == w.Config.Space
+	return slices.DeleteFunc(w.Space.Tree(), func(a messages.Actor) bool { return a.Generation == 0 || a.Group })
 }
 
 // Actor is one line of the tree as it is now.

@@ -65,6 +65,10 @@ func (c *Conn) NATS() *nats.Conn { return c.nc }
 // ID names this connection and no other; its inbox is derived from it.
 func (c *Conn) ID() string { return c.id }
 
+// User is the public nkey that it is connected with: its own, and no other
+// connection's, unless the role has a listed one.
+func (c *Conn) User() string { return c.subject }
+
 // Label is the role's name, as the server and custody show it: cotal:<role>:<space>.
 func (c *Conn) Label() string { return c.label }
 

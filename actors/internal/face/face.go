@@ -55,6 +55,7 @@ type Face struct {
 	capability messages.Secret
 
 	control     Control      // of the loopback face
+	instances   Instances    // of the loopback face
 	metricsPage http.Handler // of the loopback face
 	public      PublicConfig // of the public face
 

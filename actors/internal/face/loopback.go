@@ -10,6 +10,8 @@ import (
 type LoopbackConfig struct {
 	// Control shows the running service. Required.
 	Control Control
+	// Instances shows the gates of services' instances. Required.
+	Instances Instances
 	// Capability is the secret of this start; whoever can read its file may ask. An
 	// absent one lets nobody in.
 	Capability messages.Secret
@@ -22,7 +24,7 @@ type LoopbackConfig struct {
 // Loopback makes the face of this machine.
 func Loopback(c Config, l LoopbackConfig) *Face {
 	f := newFace("loopback", c)
-	f.control, f.capability, f.metricsPage = l.Control, l.Capability, l.MetricsPage
+	f.control, f.instances, f.capability, f.metricsPage = l.Control, l.Instances, l.Capability, l.MetricsPage
 
 	json, both, form := []string{mediaJSON}, []string{mediaJSON, mediaForm}, []string{mediaForm}
 	rs := &f.routes
@@ -41,6 +43,9 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("GET", "/v1/operations/{id}", endpoint{serve: f.showOperation, guarded: true, queued: true})
 	rs.on("GET", "/v1/roster", endpoint{serve: f.roster, guarded: true, queued: true})
 	rs.on("DELETE", "/v1/roster/{name}", endpoint{serve: f.forgetServer, guarded: true, queued: true})
+	rs.on("GET", "/v1/instances", endpoint{serve: f.listInstances, guarded: true, queued: true})
+	rs.on("GET", "/v1/instances/{endpoint}", endpoint{serve: f.listInstances, guarded: true, queued: true})
+	rs.on("POST", "/v1/repair", endpoint{serve: f.repair, guarded: true, queued: true, media: json})
 
 	// What shows the service itself takes no turn: it answers from memory, and is
 	// wanted most when there is too much to do.

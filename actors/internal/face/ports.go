@@ -43,6 +43,16 @@ type Operations interface {
 	ForgetServer(context.Context, messages.ForgetServer) (messages.KnownServers, error)
 }
 
+// Instances shows the gates of services' instances, and repairs one. It is safe for
+// concurrent use.
+type Instances interface {
+	// Instances lists the gates of an endpoint, or of all.
+	Instances(context.Context, messages.ListInstances) (messages.Instances, error)
+	// RepairInstance opens a gate that a registration left frozen; it fails unless that
+	// was done.
+	RepairInstance(ctx context.Context, endpoint, instance string) (messages.InstanceRegistered, error)
+}
+
 // Control shows the running service, and injures it where that was allowed. It is
 // safe for concurrent use.
 type Control interface {

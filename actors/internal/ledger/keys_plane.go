@@ -13,12 +13,17 @@ const (
 
 	// AllAsked lists what every process asks to be retired.
 	AllAsked = familyAsked + ".*"
+	// AllInstances lists the gates of every instance of every service.
+	AllInstances = familyInstance + ".*.*"
 )
 
 // InstanceKey is where the gate of a service's instance stands.
 func InstanceKey(endpoint, instance string) string {
 	return familyInstance + "." + endpoint + "." + instance
 }
+
+// InstancesOf lists the gates of a service's instances.
+func InstancesOf(endpoint string) string { return InstanceKey(endpoint, "*") }
 
 // InstanceCredentialKey is where a credential of a service's instance stands.
 func InstanceCredentialKey(endpoint, instance, credentialID string) string {

@@ -21,6 +21,13 @@ func OperationOf(uid string) string {
 	return (retirementLetter + hex.EncodeToString(sum[:]))[:retirementLength]
 }
 
+// registrationOf is the id of whatever registration is made over the connection of a
+// user.
+func registrationOf(user string) string {
+	sum := sha256.Sum256([]byte("authplane registration " + user))
+	return ("g" + hex.EncodeToString(sum[:]))[:retirementLength]
+}
+
 func isRetirementID(id string) bool {
 	digits, is := strings.CutPrefix(id, retirementLetter)
 	return is && len(id) == retirementLength && strings.Trim(digits, "0123456789abcdef") == ""

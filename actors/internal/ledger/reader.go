@@ -74,6 +74,46 @@ func (r *Reader) Grants(ctx context.Context) (messages.Grants, error) {
 	return messages.Grants{Items: found, Unreadable: CorruptKeys(unreadable)}, err
 }
 
+// Instance reads the gate of a service's instance. Refused with
+// messages.InstanceNotFound, and as Authority is.
+func (r *Reader) Instance(ctx context.Context, ask messages.ReadInstance) (messages.Instance, error) {
+	if err := CheckInstance(ask.Endpoint, ask.Instance); err != nil {
+		return messages.Instance{}, err
+	}
+	row, found, err := r.source.Get(ctx, InstanceKey(ask.Endpoint, ask.Instance))
+	switch {
+	case err != nil:
+		return messages.Instance{}, err
+	case !found:
+		return messages.Instance{}, messages.InstanceNotFound
+	}
+	return DecodeInstance(row)
+}
+
+// Instances reads the gates of an endpoint's instances, or of all. Rows that are
+// corrupt keep nobody from the others: they are named.
+func (r *Reader) Instances(ctx context.Context, ask messages.ListInstances) (messages.Instances, error) {
+	filter := AllInstances
+	if ask.Endpoint != "" {
+		if !isToken(ask.Endpoint) {
+			return messages.Instances{}, messages.Malformed.Because("an endpoint is one token of [A-Za-z0-9_-]")
+		}
+		filter = InstancesOf(ask.Endpoint)
+	}
+	keys, err := r.source.List(ctx, filter)
+	if err != nil {
+		return messages.Instances{}, err
+	}
+	found, unreadable, err := readEach(ctx, r.source, keys, DecodeInstance)
+	if err != nil {
+		return messages.Instances{}, err
+	}
+	slices.SortFunc(found, func(a, b messages.Instance) int {
+		return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), strings.Compare(a.Name, b.Name))
+	})
+	return messages.Instances{Items: found, Unreadable: CorruptKeys(unreadable)}, nil
+}
+
 // listGrants reads the grants that match, sorted by owner, then actor. What it says
 // of the rows that are corrupt is unreadable, and no failure of the list.
 func listGrants(ctx context.Context, source Source, filter string) (found []messages.Grant, unreadable, err error) {

@@ -46,7 +46,7 @@ func checkRedeem(ask RedeemSession, now time.Time) error {
 	if err := names.CheckUID(ask.UID); err != nil {
 		return err
 	}
-	if err := checkInstance(ask.Endpoint, ask.Instance); err != nil {
+	if err := CheckInstance(ask.Endpoint, ask.Instance); err != nil {
 		return err
 	}
 	if !isToken(ask.ID) || len(ask.ID) > maxSession {

@@ -20,8 +20,12 @@ const revokeAtOnce = 200
 // Evict makes sure that no connection of the holders lives on any server, and
 // returns nil only when that is proved. What it fails with goes to the caller of the
 // registration. It is called with the gate frozen and every credential revoked, and
-// only if any was ever issued.
+// only if there is anybody to evict.
 type Evict func(ctx context.Context, holders []messages.Principal) error
+
+// Gone makes sure that whoever froze the gate can act no more, and returns nil only
+// when that is proved.
+type Gone func(ctx context.Context, frozen messages.Instance) error
 
 // Registrar makes the transitions of service instances: which process of an
 // instance is the one that counts. It is safe for concurrent use, also by several
@@ -35,6 +39,10 @@ type Registrar struct {
 	store *Store
 	evict Evict
 	newID func() string
+	// user is whose connection freezes a gate; empty for nobody's.
+	user string
+	// whole has a registration evict the instance's principal too.
+	whole bool
 }
 
 // NewRegistrar writes to store. A nil evict refuses with messages.InstanceHeld; a
@@ -49,6 +57,28 @@ func NewRegistrar(store *Store, evict Evict, newID func() string) *Registrar {
 	return &Registrar{store: store, evict: evict, newID: newID}
 }
 
+// Over is r for registrations that are made over the connection of a user, which is
+// made for that one connection. A gate that is frozen then names it; see FrozenBy.
+func (r *Registrar) Over(user string) *Registrar {
+	over := *r
+	over.user = user
+	return &over
+}
+
+// Hosting is r for instances whose processes are connected as the instance's
+// principal: a later registration evicts that too, whether or not anything was issued.
+func (r *Registrar) Hosting() *Registrar {
+	hosting := *r
+	hosting.whole = true
+	return &hosting
+}
+
+// FrozenBy reports whether a gate is frozen by a registration over the connection of
+// this user.
+func FrozenBy(gate messages.Instance, user string) bool {
+	return gate.State == messages.InstanceFrozen && gate.Operation.ID == registrationOf(user)
+}
+
 // Register makes the caller the one process of an instance, with the epoch that
 // follows its predecessor's; the first has epoch 0. Before it answers, all that was
 // issued to the predecessor is revoked and its holders are evicted, so the caller
@@ -58,10 +88,7 @@ func NewRegistrar(store *Store, evict Evict, newID func() string) *Registrar {
 // Refused with messages.InstanceForeign when the instance is another principal's,
 // and InstanceSuperseded when another process registered meanwhile.
 func (r *Registrar) Register(ctx context.Context, ask messages.RegisterInstance) (messages.InstanceRegistered, error) {
-	if err := checkInstance(ask.Endpoint, ask.Instance); err != nil {
-		return messages.InstanceRegistered{}, err
-	}
-	if _, err := parseHolder(ask.Principal.String()); err != nil {
+	if err := CheckRegistration(ask); err != nil {
 		return messages.InstanceRegistered{}, err
 	}
 	g := &gate{Registrar: r, endpoint: ask.Endpoint, instance: ask.Instance}
@@ -72,7 +99,11 @@ func (r *Registrar) Register(ctx context.Context, ask messages.RegisterInstance)
 	if g.State == messages.InstanceOpen { // the first process: nobody was before it
 		return answer, nil
 	}
-	answer, err := g.finish(ctx, g.Epoch+1)
+	var former []messages.Principal
+	if r.whole {
+		former = append(former, g.Principal)
+	}
+	answer, err := g.finish(ctx, g.Epoch+1, former...)
 	if err != nil {
 		return messages.InstanceRegistered{}, fmt.Errorf("register %s of %s: %w", ask.Instance, ask.Endpoint, err)
 	}
@@ -80,13 +111,14 @@ func (r *Registrar) Register(ctx context.Context, ask messages.RegisterInstance)
 }
 
 // Reconcile opens a gate that a registration left frozen, at the epoch it had, once
-// all that was issued is revoked and all holders and the instance's principal are
-// evicted. An open gate is left as it is.
+// whoever froze it is gone, all that was issued is revoked, and all holders and the
+// instance's principal are evicted. What the registration had done stays done.
 //
-// Refused with messages.InstanceNotFound, and with InstanceSuperseded when a
-// process registered meanwhile.
-func (r *Registrar) Reconcile(ctx context.Context, ask messages.ReconcileInstance) (messages.InstanceRegistered, error) {
-	if err := checkInstance(ask.Endpoint, ask.Instance); err != nil {
+// Refused with messages.InstanceNotFound, InstanceNotFrozen for a gate that is open,
+// what gone fails with, after which nothing was changed, and InstanceSuperseded when
+// a process registered meanwhile.
+func (r *Registrar) Reconcile(ctx context.Context, ask messages.ReconcileInstance, gone Gone) (messages.InstanceRegistered, error) {
+	if err := CheckInstance(ask.Endpoint, ask.Instance); err != nil {
 		return messages.InstanceRegistered{}, err
 	}
 	g := &gate{Registrar: r, endpoint: ask.Endpoint, instance: ask.Instance}
@@ -96,8 +128,11 @@ func (r *Registrar) Reconcile(ctx context.Context, ask messages.ReconcileInstanc
 	case !g.found:
 		err = messages.InstanceNotFound
 	case g.State == messages.InstanceOpen:
-		return messages.InstanceRegistered{Instance: g.Instance, Revision: g.row.Revision}, nil
+		err = messages.InstanceNotFrozen
 	default:
+		if err = gone(ctx, g.Instance); err != nil {
+			break
+		}
 		var answer messages.InstanceRegistered
 		if answer, err = g.finish(ctx, g.Epoch, g.Principal); err == nil {
 			return answer, nil
@@ -106,7 +141,17 @@ func (r *Registrar) Reconcile(ctx context.Context, ask messages.ReconcileInstanc
 	return messages.InstanceRegistered{}, fmt.Errorf("reconcile %s of %s: %w", ask.Instance, ask.Endpoint, err)
 }
 
-func checkInstance(endpoint, instance string) error {
+// CheckRegistration refuses what no instance can be registered by.
+func CheckRegistration(ask messages.RegisterInstance) error {
+	if err := CheckInstance(ask.Endpoint, ask.Instance); err != nil {
+		return err
+	}
+	_, err := parseHolder(ask.Principal.String())
+	return err
+}
+
+// CheckInstance refuses what cannot name an instance of an endpoint.
+func CheckInstance(endpoint, instance string) error {
 	if !isToken(endpoint) {
 		return messages.Malformed.Because("an endpoint is one token of [A-Za-z0-9_-]")
 	}
@@ -145,6 +190,9 @@ func (g *gate) read(ctx context.Context) error {
 // the same moment only touches the gate; whoever else wrote it has registered.
 func (g *gate) seize(ctx context.Context, p messages.Principal) error {
 	operation := messages.OperationRef{ID: g.newID(), Kind: KindRegistration}
+	if g.user != "" {
+		operation.ID = registrationOf(g.user)
+	}
 	turn := g.store.begin()
 	for first := true; ; first = false {
 		before := g.row

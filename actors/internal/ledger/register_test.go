@@ -231,12 +231,15 @@ func TestTheNewerProcessWins(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	b, e := memory.New(), &eviction{}
 	ask := messages.ReconcileInstance{Endpoint: asked.Endpoint, Instance: asked.Instance}
-	if _, err := registrar(b, e).Reconcile(t.Context(), ask); !errors.Is(err, messages.InstanceNotFound) {
+	if _, err := registrar(b, e).Reconcile(t.Context(), ask, gone); !errors.Is(err, messages.InstanceNotFound) {
 		t.Errorf("before it is there: %v", err)
 	}
 	first := register(t, b, e)
-	if same, err := registrar(b, e).Reconcile(t.Context(), ask); err != nil || same.Instance != first.Instance || same.Revision != first.Revision || e.calls != 0 {
-		t.Errorf("an open gate: %+v, %v", same, err)
+	if _, err := registrar(b, e).Reconcile(t.Context(), ask, gone); !errors.Is(err, messages.InstanceNotFrozen) || e.calls != 0 {
+		t.Errorf("an open gate: %v", err)
+	}
+	if gate, _ := standing(t, b); gate != first.Instance {
+		t.Errorf("an open gate was changed: %+v", gate)
 	}
 	mustIssue(t, b, first, "c", "x")
 	e.do = func() error { return messages.InstanceHeld }
@@ -245,16 +248,175 @@ func TestReconcile(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if _, err := registrar(b, e).Reconcile(t.Context(), ask); !errors.Is(err, messages.InstanceHeld) {
+	if _, err := registrar(b, e).Reconcile(t.Context(), ask, gone); !errors.Is(err, messages.InstanceHeld) {
 		t.Errorf("while holders live: %v", err)
 	}
 	e.do = nil
-	done, err := registrar(b, e).Reconcile(t.Context(), ask)
+	calls := e.calls
+	before, _ := standing(t, b)
+	alive := func(context.Context, messages.Instance) error { return messages.RegistrationAlive }
+	if _, err := registrar(b, e).Reconcile(t.Context(), ask, alive); !errors.Is(err, messages.RegistrationAlive) || e.calls != calls {
+		t.Errorf("while the registration lives: %v", err)
+	}
+	if after, _ := standing(t, b); after != before {
+		t.Errorf("while the registration lives it was changed to %+v", after)
+	}
+	done, err := registrar(b, e).Reconcile(t.Context(), ask, gone)
 	if err != nil || done.Instance.Epoch != 0 || done.Instance.Generation != 2 || done.Instance.State != messages.InstanceOpen {
 		t.Errorf("reconciled %+v, %v", done.Instance, err)
 	}
 	if !slices.Equal(e.holders, []messages.Principal{principal("x"), asked.Principal}) {
 		t.Errorf("evicted %v", e.holders)
+	}
+}
+
+// gone is said of a registration that is over.
+func gone(context.Context, messages.Instance) error { return nil }
+
+// TestARepairGoesOnWhereTheRegistrationStopped cuts a registration at every write, and
+// its repair at every write too.
+func TestARepairGoesOnWhereTheRegistrationStopped(t *testing.T) {
+	ask := messages.ReconcileInstance{Endpoint: asked.Endpoint, Instance: asked.Instance}
+	setup := func(t *testing.T) *memory.Backend {
+		b := memory.New()
+		mustIssue(t, b, register(t, b, &eviction{}), "c", "x")
+		return b
+	}
+	writes := func(b ledger.Backend, do func(ledger.Backend) error) int {
+		counted := &flaky{Backend: b, plan: untroubled}
+		if err := do(counted); err != nil {
+			t.Fatal(err)
+		}
+		return counted.sends
+	}
+	registration := func(b ledger.Backend) error {
+		_, err := registrar(b, &eviction{}).Register(t.Context(), asked)
+		return err
+	}
+	repair := func(b ledger.Backend) error {
+		_, err := registrar(b, &eviction{}).Reconcile(t.Context(), ask, gone)
+		return err
+	}
+	for at := range writes(setup(t), registration) {
+		for _, f := range []fate{diesBefore, diesAfter} {
+			cut := func(t *testing.T) *memory.Backend {
+				b := setup(t)
+				if registration(&flaky{Backend: b, plan: nth(at, f)}) == nil {
+					t.Fatal("the dead process answered")
+				}
+				return b
+			}
+			b := cut(t)
+			if gate, _ := standing(t, b); gate.State == messages.InstanceOpen {
+				if err := repair(b); !errors.Is(err, messages.InstanceNotFrozen) {
+					t.Errorf("write %d, %s: an open gate: %v", at, f, err)
+				}
+				continue
+			}
+			for repairedAt := range writes(cut(t), repair) {
+				for _, g := range []fate{diesBefore, diesAfter} {
+					t.Run(fmt.Sprintf("write %d: %s, write %d of the repair: %s", at, f, repairedAt, g), func(t *testing.T) {
+						b := cut(t)
+						if repair(&flaky{Backend: b, plan: nth(repairedAt, g)}) == nil {
+							t.Fatal("the dead process answered")
+						}
+						if err := repair(b); err != nil && !errors.Is(err, messages.InstanceNotFrozen) {
+							t.Fatal(err)
+						}
+						gate, credentials := standing(t, b)
+						if gate.State != messages.InstanceOpen || gate.Epoch != 0 || gate.Generation != 2 || credentials["c"].State != ledger.CredentialRevoked {
+							t.Errorf("repaired to %+v, %v", gate, credentials)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A repair of a registration that was not over after all: one of the two wins.
+func TestARepairRacesItsRegistration(t *testing.T) {
+	b, e := memory.New(), &eviction{}
+	mustIssue(t, b, register(t, b, e), "c", "x")
+	e.do = func() error {
+		_, err := registrar(b, &eviction{}).Reconcile(t.Context(), messages.ReconcileInstance{Endpoint: asked.Endpoint, Instance: asked.Instance}, gone)
+		return err
+	}
+	if _, err := registrar(b, e).Register(t.Context(), asked); !errors.Is(err, messages.InstanceSuperseded) {
+		t.Errorf("got %v", err)
+	}
+	if gate, _ := standing(t, b); gate.State != messages.InstanceOpen || gate.Epoch != 0 {
+		t.Errorf("the gate is %+v", gate)
+	}
+}
+
+// The gate tells over whose connection it was frozen, and nobody else's.
+func TestAFrozenGateNamesWhoFrozeIt(t *testing.T) {
+	b, e := memory.New(), &eviction{}
+	mustIssue(t, b, register(t, b, e), "c", "x")
+	e.do = func() error { return messages.InstanceHeld }
+	if _, err := registrar(b, e).Over("UA").Register(t.Context(), asked); !errors.Is(err, messages.InstanceHeld) {
+		t.Fatal(err)
+	}
+	gate, _ := standing(t, b)
+	if !ledger.FrozenBy(gate, "UA") || ledger.FrozenBy(gate, "UB") || ledger.FrozenBy(gate, "") {
+		t.Errorf("frozen by another than %+v says", gate)
+	}
+	e.do = nil
+	if opened := register(t, b, e); ledger.FrozenBy(opened.Instance, "UA") {
+		t.Error("an open gate is frozen by somebody")
+	}
+}
+
+// Whoever is connected as the instance's principal goes with the process before.
+func TestAHostsFormerProcessIsEvicted(t *testing.T) {
+	b, e := memory.New(), &eviction{}
+	for epoch := range 3 {
+		e.holders = nil
+		if _, err := registrar(b, e).Hosting().Register(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		if evicted := slices.Equal(e.holders, []messages.Principal{asked.Principal}); evicted != (epoch > 0) {
+			t.Errorf("process %d: evicted %v", epoch, e.holders)
+		}
+	}
+}
+
+// Gates are listed by endpoint or all, and one that cannot be read hides no other.
+func TestInstancesAreListed(t *testing.T) {
+	b := memory.New()
+	reader := ledger.NewReader(b, nil)
+	var names []string
+	for _, ask := range []messages.RegisterInstance{
+		{Endpoint: "svc_b", Instance: uid, Principal: principal("svc")}, {Endpoint: "svc_a", Instance: other, Principal: principal("svc")}, asked,
+	} {
+		if _, err := registrar(b, &eviction{}).Register(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := reader.Instances(t.Context(), messages.ListInstances{})
+	for _, i := range all.Items {
+		names = append(names, i.Endpoint+" "+i.Name)
+	}
+	if err != nil || len(names) != 3 || !slices.IsSorted(names) {
+		t.Errorf("got %v, %v", names, err)
+	}
+	row, _, _ := b.Get(t.Context(), ledger.InstanceKey("svc_a", other))
+	if _, err := ledger.NewStore(b, brisk).Apply(t.Context(), ledger.Batch{Writes: []ledger.Write{ledger.Replace(row, []byte("junk"))}}); err != nil {
+		t.Fatal(err)
+	}
+	some, err := reader.Instances(t.Context(), messages.ListInstances{Endpoint: "svc_a"})
+	if err != nil || len(some.Items) != 1 || some.Items[0].Name != uid || !slices.Equal(some.Unreadable, []string{row.Key}) {
+		t.Errorf("got %+v, %v", some, err)
+	}
+	if _, err := reader.Instances(t.Context(), messages.ListInstances{Endpoint: "*"}); !errors.Is(err, messages.Malformed) {
+		t.Errorf("an endpoint that is a pattern: %v", err)
+	}
+	if one, err := reader.Instance(t.Context(), messages.ReadInstance{Endpoint: "svc_b", Instance: uid}); err != nil || one.Endpoint != "svc_b" {
+		t.Errorf("got %+v, %v", one, err)
+	}
+	if _, err := reader.Instance(t.Context(), messages.ReadInstance{Endpoint: "svc_c", Instance: uid}); !errors.Is(err, messages.InstanceNotFound) {
+		t.Errorf("one that never registered: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *story) killEverything(ctx context.Context) (string, error) {
 	counts := map[string]int{}
 	var slowest time.Duration
 	var slow string
-	actors := leavesOf(s.subject.Record().Space, s.subject.Tree())
+	actors := leavesOf(s.subject.Tree())
 	for i, path := range actors {
 		turn := i % len(ways)
 		how, took, err := s.killOne(ctx, path, slices.Concat(ways[turn:], ways[:turn]))
@@ -86,19 +86,11 @@ func (s *story) healed(ctx context.Context, events <-chan messages.Event, path s
 	}
 }
 
-// leavesOf lists the paths of the actors that have none below them, but for the
-// space itself, whose name is no part of the other paths.
-func leavesOf(space string, actors []messages.Actor) []string {
-	groups := map[string]bool{space: true}
-	for _, a := range actors {
-		for path := a.Path; strings.Contains(path, "/"); {
-			path = path[:strings.LastIndex(path, "/")]
-			groups[path] = true
-		}
-	}
+// leavesOf lists the paths of the actors that are no places of others.
+func leavesOf(actors []messages.Actor) []string {
 	var paths []string
 	for _, a := range actors {
-		if !groups[a.Path] {
+		if !a.Group {
 			paths = append(paths, a.Path)
 		}
 	}

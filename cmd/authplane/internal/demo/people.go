@@ -35,7 +35,7 @@ func (s *story) boot(ctx context.Context) (string, error) {
 	if status := subject.Status(); status.State != messages.SpaceReady {
 		return "", fmt.Errorf("the space is %s: %s", status.State, status.Cause)
 	}
-	return fmt.Sprintf("broker, identity provider and a space of %d actors, every one open", len(leavesOf(subject.Record().Space, subject.Tree()))), nil
+	return fmt.Sprintf("broker, identity provider and a space of %d actors, every one open", len(leavesOf(subject.Tree()))), nil
 }
 
 func (s *story) grant(ctx context.Context) (string, error) {

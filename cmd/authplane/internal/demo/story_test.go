@@ -48,8 +48,8 @@ func (p *patient) Record() service.Record { return service.Record{Space: "demo"}
 
 func (p *patient) Tree() []messages.Actor {
 	return []messages.Actor{
-		{Path: "demo", State: "open", Generation: 1},
-		{Path: "plane", State: "open", Generation: 1},
+		{Path: "demo", Group: true, State: "open", Generation: 1},
+		{Path: "plane", Group: true, State: "open", Generation: 1},
 		{Path: "plane/writer", State: "open", Generation: p.generation},
 	}
 }

@@ -1,0 +1,168 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
+)
+
+// finishWithin is how long the work of a call may go on when its space closes.
+const finishWithin = 2 * time.Second
+
+// call is the one life of a call's actor.
+type call struct {
+	life               *supervisor.Life
+	calls              *Calls
+	endpoint, instance string
+	place              *place
+
+	conn *broker.Conn // nil until it is open
+	// stop ends the work, and worked is closed when it has ended; both are nil before it
+	// began.
+	stop   context.CancelFunc
+	worked chan struct{}
+	// closing says that it was asked to end.
+	closing atomic.Bool
+}
+
+type opened struct{ conn *broker.Conn }
+
+// Receive answers RegisterInstance and ReconcileInstance with InstanceRegistered.
+func (c *call) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *supervisor.Open:
+		c.life.Go("connect", c.connect)
+	case opened:
+		c.conn = m.conn
+		c.life.Opened()
+	case messages.RegisterInstance:
+		c.begin(ctx.Sender(), func(ctx context.Context, r *ledger.Registrar, _ *ledger.Store) (messages.InstanceRegistered, error) {
+			return r.Register(ctx, m)
+		})
+	case messages.ReconcileInstance:
+		c.begin(ctx.Sender(), func(ctx context.Context, r *ledger.Registrar, s *ledger.Store) (messages.InstanceRegistered, error) {
+			return r.Reconcile(ctx, m, c.gone(s))
+		})
+	case *supervisor.Drain:
+		c.life.Drained(nil)
+	case *supervisor.Close:
+		if !c.closing.Swap(true) {
+			end := c.end(m)
+			c.life.Go("close", func(ctx context.Context) {
+				end(ctx)
+				c.life.ClosedWith(nil)
+			})
+		}
+	}
+}
+
+// connect opens the one connection of this life, makes sure that the stream behind it
+// is ours, and ends the life with it.
+func (c *call) connect(ctx context.Context) {
+	defer c.place.leave()
+	conn, err := c.calls.config.Dialer.Dial(ctx, broker.HostRegistration(c.endpoint, c.instance), func(conn *broker.Conn) error { return c.life.Hold(conn) })
+	if err == nil {
+		err = stream.Prove(ctx, conn.NATS(), c.stream(), c.calls.config.Remembered())
+	}
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.life.Tell(opened{conn})
+	select {
+	case <-conn.Lost():
+		if !c.closing.Load() {
+			c.fail(conn.Err())
+		}
+	case <-ctx.Done():
+	}
+}
+
+func (c *call) fail(err error) {
+	if broker.IsAway(err) {
+		err = supervisor.Outage(err)
+	}
+	c.life.Fail(err)
+}
+
+// stream is the authority stream as the connection may use it: its beat is the
+// instance's.
+func (c *call) stream() stream.Config {
+	of := c.calls.config.Stream
+	of.Instance = c.instance
+	return of
+}
+
+// begin works on the one thing that this actor is asked for.
+func (c *call) begin(to *actor.PID, do func(context.Context, *ledger.Registrar, *ledger.Store) (messages.InstanceRegistered, error)) {
+	if c.worked != nil || c.closing.Load() {
+		c.life.Reply(to, messages.ServiceClosing)
+		return
+	}
+	ctx, stop := context.WithTimeout(c.life.Context(), workWithin)
+	worked := make(chan struct{})
+	c.stop, c.worked = stop, worked
+	store := ledger.NewStore(stream.New(c.conn.NATS(), c.stream(), c.calls.config.Lanes), ledger.DefaultPatience())
+	registrar := ledger.NewRegistrar(store, c.evict(store), nil).Over(c.conn.User()).Hosting()
+	c.life.Go("work", func(context.Context) {
+		defer close(worked)
+		defer stop()
+		answer, err := do(ctx, registrar, store)
+		switch {
+		case err == nil:
+			c.life.Reply(to, answer)
+		case errors.Is(ctx.Err(), context.Canceled): // it was asked to end
+			c.life.Reply(to, messages.ServiceClosing.From(err))
+		default:
+			c.life.Reply(to, err)
+		}
+	})
+}
+
+// end returns what ends this life in order. When the space closes, the work has a
+// moment to finish, and who came before ends before.
+func (c *call) end(m *supervisor.Close) func(context.Context) {
+	conn, stop, worked := c.conn, c.stop, c.worked
+	return func(ctx context.Context) {
+		limited, cancel := context.WithDeadline(ctx, m.Deadline)
+		defer cancel()
+		shutdown := m.Why == supervisor.Shutdown
+		if worked != nil {
+			if shutdown {
+				finished(limited, worked, min(finishWithin, time.Until(m.Deadline)/2))
+			}
+			stop()
+			finished(limited, worked, time.Until(m.Deadline))
+		}
+		if shutdown {
+			c.place.awaitTurn(limited)
+		}
+		if conn == nil {
+			return // what is being dialled ends with the life
+		}
+		if conn.Close(limited) != nil { // nothing hangs on what was buffered: every write is answered
+			conn.Sever()
+		}
+		<-conn.Ended()
+	}
+}
+
+// finished waits for the end of the work, for no longer than within.
+func finished(ctx context.Context, worked <-chan struct{}, within time.Duration) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-worked:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
