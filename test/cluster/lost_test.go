@@ -22,16 +22,18 @@ func TestAServerIsGoneForGood(t *testing.T) {
 	t.Cleanup(own.close)
 	p := &play{T: t, servers: own}
 	p.whole()
-	lost := p.follower()
-	left := p.others(lost)
-	q := p.serve(left)
+	q := p.serve(p.all[:])
 	q.holds()
+	lost := p.bystander()
+	left := p.others(lost)
 	who := q.person("somebody")
 	lines := who.everywhere(p.all[:]...)
 	lost.leave()
+	gone := time.Now()
 	id := q.retireLater(who)
 	q.waitsFor(id, "authplane roster forget "+lost.name, "server "+lost.name+" does not answer",
 		"nats server cluster peer-remove "+lost.name)
+	t.Logf("said %v after it left", time.Since(gone))
 	p.eventually("every server is on the roster", func() error {
 		if known := q.command("roster"); len(known.Servers) != size {
 			return fmt.Errorf("known are %q", known.Servers)
@@ -41,8 +43,10 @@ func TestAServerIsGoneForGood(t *testing.T) {
 	if known := q.command("roster", "forget", lost.name); len(known.Servers) != size-1 {
 		t.Errorf("known are %q", known.Servers)
 	}
+	t.Logf("forgotten %v after it left", time.Since(gone))
 	// It comes back onto the roster as long as the leader of JetStream counts it.
 	q.waitsFor(id, "authplane roster forget "+lost.name, "the JetStream leader counts server "+lost.name)
+	t.Logf("named again %v after it left", time.Since(gone))
 	p.removePeer(left, lost)
 	removed := time.Now()
 	q.forget(lost)

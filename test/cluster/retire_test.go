@@ -106,7 +106,7 @@ func TestAPausedHolderOfAnOperation(t *testing.T) {
 // when the server goes on.
 func TestARetirementWaitsForAServer(t *testing.T) {
 	p := begin(t)
-	still := p.follower()
+	still := p.bystander()
 	q := p.serve(p.others(still))
 	q.holds()
 	who := q.person("somebody")

@@ -143,6 +143,29 @@ func (p *play) follower() *server {
 	return p.others(p.leader(nc))[0]
 }
 
+// bystander is a server that leads neither the authority stream nor JetStream.
+func (p *play) bystander() *server {
+	p.Helper()
+	nc := p.system(p.all[:]...)
+	var leads string
+	p.eventually("somebody leads JetStream", func() error {
+		m, err := nc.Request("$SYS.REQ.SERVER.PING.JSZ", []byte(`{"leader_only":true}`), time.Second)
+		if err != nil {
+			return err
+		}
+		var said struct{ Server struct{ Name string } }
+		err = json.Unmarshal(m.Data, &said)
+		leads = said.Server.Name
+		return err
+	})
+	rest := p.all[:]
+	nc = p.owner(p.all[:]...)
+	if !isNot(ask(nc, "INFO."+authority, struct{}{}, new(stream)), noStream) {
+		rest = p.others(p.leader(nc))
+	}
+	return rest[slices.IndexFunc(rest, func(v *server) bool { return v.name != leads })]
+}
+
 // row reads the last value of a key, and its revision; 0 when there is none.
 func row(nc *nats.Conn, key string, into any) (revision uint64, err error) {
 	var answer struct {
