@@ -58,6 +58,22 @@ func BenchmarkRevoke(b *testing.B) {
 	print(b, r)
 }
 
+func BenchmarkRetire(b *testing.B) {
+	var r *Report
+	for b.Loop() {
+		r = measureRetire(b, 20, 1, 5, 1000)
+	}
+	print(b, r)
+}
+
+func BenchmarkOperations(b *testing.B) {
+	var r *Report
+	for b.Loop() {
+		r = measureOperations(b, 256)
+	}
+	print(b, r)
+}
+
 func BenchmarkAsk(b *testing.B) {
 	var r *Report
 	for b.Loop() {
@@ -77,12 +93,14 @@ func BenchmarkLife(b *testing.B) {
 // TestSmoke runs everything but the benchmarks of other packages, in small.
 func TestSmoke(t *testing.T) {
 	for name, measure := range map[string]func() *Report{
-		"connects":  func() *Report { return measureConnects(t, 1, 16) },
-		"storm":     func() *Report { return measureStorm(t, 16) },
-		"exchanges": func() *Report { return measureExchanges(t, 8) },
-		"revoke":    func() *Report { return measureRevoke(t, 2) },
-		"ask":       func() *Report { return measureAsk(t, 1, 100) },
-		"life":      func() *Report { return measureLife(t, 1) },
+		"connects":   func() *Report { return measureConnects(t, 1, 16) },
+		"storm":      func() *Report { return measureStorm(t, 16) },
+		"exchanges":  func() *Report { return measureExchanges(t, 8) },
+		"revoke":     func() *Report { return measureRevoke(t, 2) },
+		"retire":     func() *Report { return measureRetire(t, 2, 1, 5) },
+		"operations": func() *Report { return measureOperations(t, 4) },
+		"ask":        func() *Report { return measureAsk(t, 1, 100) },
+		"life":       func() *Report { return measureLife(t, 1) },
 	} {
 		r := measure()
 		t.Log(r)

@@ -46,6 +46,9 @@ type order struct {
 	// time and leave at once.
 	Storm  bool
 	AtOnce int
+	// Stay has those that come by turns not leave, until they are dropped or an order
+	// comes to Part: it waits until they are dropped, and has the others leave.
+	Stay, Part bool
 }
 
 // outcome is what came of an order. Times count from its beginning.
@@ -55,7 +58,7 @@ type outcome struct {
 	Tries []try
 	// Failures counts the others' errors.
 	Failures map[string]int
-	// Left is how many never got in.
+	// Left is how many never got in; of an order to part, how many were not dropped.
 	Left int
 }
 
@@ -71,6 +74,7 @@ func beClients(url string) error {
 	if err := say.Encode(url); err != nil {
 		return err
 	}
+	stay := &stayers{}
 	for in := json.NewDecoder(os.Stdin); ; {
 		var o order
 		if err := in.Decode(&o); errors.Is(err, io.EOF) {
@@ -78,17 +82,68 @@ func beClients(url string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := say.Encode(o.carryOut(url)); err != nil {
+		if err := say.Encode(o.carryOut(url, stay)); err != nil {
 			return err
 		}
 	}
 }
 
-func (o order) carryOut(url string) *outcome {
-	if o.Storm {
+func (o order) carryOut(url string, stay *stayers) *outcome {
+	switch {
+	case o.Storm:
 		return o.storm(url)
+	case o.Part:
+		return stay.part()
+	case o.Stay:
+		return stay.come(o, url)
 	}
 	return o.turn(url)
+}
+
+// stayers are clients that stay from one order to another.
+type stayers struct {
+	conns   []*nats.Conn
+	dropped sync.WaitGroup // one for each
+}
+
+func (s *stayers) come(o order, url string) *outcome {
+	out := newOutcomes()
+	conns := make([]*nats.Conn, o.N)
+	_ = each(o.N, o.AtOnce, func(i int) error { // the outcome has the errors
+		conns[i] = out.try(func() (*nats.Conn, error) {
+			s.dropped.Add(1)
+			nc, err := o.Who[i%len(o.Who)].connect(url, calm, nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { s.dropped.Done() }))
+			if err != nil {
+				s.dropped.Done()
+			}
+			return nc, err
+		}, false)
+		return nil
+	})
+	s.conns = conns
+	return out.end()
+}
+
+// dropPatience is how long a client may take to learn that it was dropped.
+const dropPatience = 10 * time.Second
+
+func (s *stayers) part() *outcome {
+	out := newOutcomes()
+	gone := make(chan struct{}) // closed when all are
+	go func() { s.dropped.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(dropPatience):
+		for _, nc := range s.conns {
+			if nc != nil && !nc.IsClosed() {
+				out.Left++
+				nc.Close()
+			}
+		}
+		<-gone
+	}
+	s.conns = nil
+	return out.end()
 }
 
 // turn makes connects and ends each as soon as it stands.

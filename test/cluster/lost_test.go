@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -26,32 +25,27 @@ func TestAServerIsGoneForGood(t *testing.T) {
 	q.holds()
 	lost := p.bystander()
 	left := p.others(lost)
+	q.retire(q.person("earlier")) // so that all servers were met
 	who := q.person("somebody")
 	lines := who.everywhere(p.all[:]...)
 	lost.leave()
 	gone := time.Now()
 	id := q.retireLater(who)
-	q.waitsFor(id, "authplane roster forget "+lost.name, "server "+lost.name+" does not answer",
-		"nats server cluster peer-remove "+lost.name)
+	next, silent := "authplane roster forget "+lost.name, "server "+lost.name+" does not answer"
+	q.waitsFor(id, next, silent, "nats server cluster peer-remove "+lost.name)
 	t.Logf("said %v after it left", time.Since(gone))
-	p.eventually("every server is on the roster", func() error {
-		if known := q.command("roster"); len(known.Servers) != size {
-			return fmt.Errorf("known are %q", known.Servers)
-		}
-		return nil
-	})
+	p.removePeer(left, lost)
+	// It stays on the roster as long as nobody has it forgotten.
+	p.must(q.saysWhy(id, next, silent))
+	if known := q.command("roster"); len(known.Servers) != size {
+		t.Errorf("known are %q", known.Servers)
+	}
+	forgotten := time.Now()
 	if known := q.command("roster", "forget", lost.name); len(known.Servers) != size-1 {
 		t.Errorf("known are %q", known.Servers)
 	}
-	t.Logf("forgotten %v after it left", time.Since(gone))
-	// It comes back onto the roster as long as the leader of JetStream counts it.
-	q.waitsFor(id, "authplane roster forget "+lost.name, "the JetStream leader counts server "+lost.name)
-	t.Logf("named again %v after it left", time.Since(gone))
-	p.removePeer(left, lost)
-	removed := time.Now()
-	q.forget(lost)
 	end := q.retire(who)
-	t.Logf("proved %v after the server was forgotten for good", time.Since(removed))
+	t.Logf("proved %v after the server was forgotten", time.Since(forgotten))
 	if end.OpID != id {
 		t.Errorf("asked for %s, and got %s", id, end.OpID)
 	}
@@ -104,19 +98,4 @@ func (q *process) command(arguments ...string) (said roster) {
 	}
 	q.must(json.Unmarshal(out, &said))
 	return said
-}
-
-// forget gives the command until the server stays forgotten: a sweep that was under
-// way may have met it once more.
-func (q *process) forget(lost *server) {
-	q.Helper()
-	q.eventually(lost.name+" is forgotten", func() error {
-		for _, name := range q.command("roster").Servers {
-			if name == lost.name {
-				q.command("roster", "forget", lost.name)
-				return errors.New("it was known")
-			}
-		}
-		return nil
-	})
 }
