@@ -129,7 +129,15 @@ func (l *Lane) land(parcels []*parcel) {
 
 // part sends parcels as one batch. When a row has moved that one of them rests on,
 // nothing has landed: then they are sent in halves, until it is alone.
+// Behind one whose outcome is not known none is sent: it would say what is owed without
+// what that one adds.
 func (l *Lane) part(ctx context.Context, parcels []*parcel) {
+	if l.doubt != nil {
+		for _, p := range parcels {
+			p.end(0, messages.Contended.From(ctx.Err()))
+		}
+		return
+	}
 	last, err := l.send(ctx, parcels)
 	if len(parcels) > 1 && errors.Is(err, ledger.ErrLost) {
 		half := len(parcels) / 2

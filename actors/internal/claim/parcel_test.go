@@ -150,3 +150,50 @@ func TestWhoGivesUpSpoilsNobody(t *testing.T) {
 		owes(t, c.held, "0", "1", "2", "3", "9")
 	})
 }
+
+// TestNothingIsSentBehindADoubt has a crowd parted, and its first half not be answered
+// before everybody gives up: the second half is not sent, since it would write over
+// what the first may still add to what is owed.
+func TestNothingIsSentBehindADoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(newSpace(t))
+		end := func(want error) func(uint64, error) {
+			return func(_ uint64, err error) {
+				if !errors.Is(err, want) {
+					t.Errorf("got %v, want %v", err, want)
+				}
+			}
+		}
+		c.write(t.Context(), step("0"), end(nil))
+		under, leave := context.WithCancel(t.Context())
+		c.write(under, step("x"), end(messages.OutcomeUnknown))
+		c.write(under, step("0"), func(_ uint64, err error) {
+			if err == nil {
+				t.Error("it landed twice")
+			}
+		}) // it stands by then, so that they part
+		var late ledger.Batch
+		c.line.before = func(b ledger.Batch) error {
+			if len(b.Writes) == 2 && b.Writes[1].Key == "op."+opName("x") {
+				late = b
+				return ledger.ErrUnknown
+			}
+			return nil
+		}
+		c.release <- nil
+		synctest.Wait()
+		leave()
+		c.all.Wait()
+		if late.Writes == nil {
+			t.Fatal("they did not part")
+		}
+		if _, err := c.backend.Send(t.Context(), late); err != nil { // it was only slow
+			t.Fatal(err)
+		}
+		c.line.before = nil
+		if _, err := c.held.Lane().Write(t.Context(), step("y")); err != nil {
+			t.Fatal(err)
+		}
+		owes(t, c.held, "0", "x", "y")
+	})
+}
