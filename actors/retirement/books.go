@@ -2,6 +2,7 @@ package retirement
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -162,6 +163,18 @@ func (b *books) isFinished(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.finished[id]
+}
+
+// keep forgets every operation that is not owed any more: whoever ran it may have
+// learnt of its end by a failure, as that of a takeover which a retirement superseded.
+func (b *books) keep(owed []string) {
+	stands := make(map[string]bool, len(owed))
+	for _, id := range owed {
+		stands[id] = true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.entries, func(id string, _ *entry) bool { return !stands[id] })
 }
 
 // closeDown forgets everything: another process may hold the plane.

@@ -123,7 +123,9 @@ func (c *clerk) round(ctx context.Context) error {
 		return errors.Join(unasked, err)
 	}
 	begun, err := c.beginAsked(ctx, owed)
-	for _, id := range append(owed.Ops, begun...) {
+	all := append(owed.Ops, begun...)
+	c.books.keep(all)
+	for _, id := range all {
 		err = errors.Join(err, c.run(ctx, id))
 	}
 	return errors.Join(unasked, err)
