@@ -184,13 +184,14 @@ func (b *books) closeDown() {
 	b.entries = map[string]*entry{}
 }
 
-// troubled are the operations that fail, for an operator.
+// troubled are the operations that failed at a step, for an operator. One that only
+// takes its time is none of them.
 func (b *books) troubled() []messages.OperationProgress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []messages.OperationProgress
 	for _, e := range b.entries {
-		if e.progress.WaitingFor != "" {
+		if failed := e.attempts > 1 || !e.progress.RetryAt.IsZero(); failed && e.progress.WaitingFor != "" {
 			all = append(all, e.progress)
 		}
 	}

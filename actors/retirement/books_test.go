@@ -106,7 +106,12 @@ func TestTroublesNameTheNextCommand(t *testing.T) {
 	b.ended(someOperation(messages.StepRevoked), messages.EvictionUnproved.Because("server n2 does not answer"))
 	b.started("o2")
 	b.ended(messages.Operation{ID: "o2"}, messages.RowCorrupt)
+	b.started("o3")
+	b.tell(messages.OperationProgress{Operation: messages.Operation{ID: "o3"}, Doing: "waits", WaitingFor: "the longest permission runs out at noon"})
 	troubles.set(b.troubled())
+	if n := len(troubles.Problems()); n != 2 {
+		t.Errorf("%d problems, of two that failed and one that takes its time", n)
+	}
 	said := strings.Join(troubles.Problems(), "\n")
 	for _, want := range []string{"retirement of u_a.x waits: ", "n2", "authplane roster forget", "operation o2 waits: ", "authplane status"} {
 		if !strings.Contains(said, want) {
