@@ -24,6 +24,7 @@ type call struct {
 	calls              *Calls
 	endpoint, instance string
 	place              *place
+	held               *held
 
 	conn *broker.Conn // nil until it is open
 	// stop ends the work, and worked is closed when it has ended; both are nil before it
@@ -69,7 +70,10 @@ func (c *call) Receive(ctx actor.Context) {
 // is ours, and ends the life with it.
 func (c *call) connect(ctx context.Context) {
 	defer c.place.leave()
-	conn, err := c.calls.config.Dialer.Dial(ctx, broker.HostRegistration(c.endpoint, c.instance), func(conn *broker.Conn) error { return c.life.Hold(conn) })
+	conn, err := c.calls.config.Dialer.Dial(ctx, broker.HostRegistration(c.endpoint, c.instance), func(conn *broker.Conn) error {
+		c.held.Store(conn)
+		return c.life.Hold(conn)
+	})
 	if err == nil {
 		err = stream.Prove(ctx, conn.NATS(), c.stream(), c.calls.config.Remembered())
 	}
@@ -83,6 +87,7 @@ func (c *call) connect(ctx context.Context) {
 		if !c.closing.Load() {
 			c.fail(conn.Err())
 		}
+		<-ctx.Done()
 	case <-ctx.Done():
 	}
 }

@@ -43,6 +43,8 @@ type Config struct {
 	// Outlives is the longest life of a connection where the servers cannot be asked who
 	// is connected; 0 where they can be.
 	Outlives time.Duration
+	// Closing is closed when the space closes: from then on that ends the calls' actors.
+	Closing <-chan struct{}
 }
 
 // Calls are the calls of one space, over all lives of the group.
@@ -74,23 +76,25 @@ func (c *Calls) Repair(ctx context.Context, tree *supervisor.Tree, ask messages.
 	return c.perform(ctx, tree, "repair", ask.Endpoint, ask.Instance, ask)
 }
 
-// perform has an actor of its own answer m. When it returns, nothing of the actor is
-// left, or its close has been reported.
+// perform has an actor of its own answer m. When it returns nothing of the actor is
+// left, unless the space closes, which ends it.
 func (c *Calls) perform(ctx context.Context, tree *supervisor.Tree, kind, endpoint, instance string, m any) (messages.InstanceRegistered, error) {
 	limited, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	name := fmt.Sprintf("%s-%d", kind, c.count.Add(1))
 	inside := c.order.enter()
-	defer inside.leave()
+	var conn held
 	spec := supervisor.Spec{Name: name, Restart: supervisor.Never, New: func(life *supervisor.Life) actor.Actor {
-		return &call{life: life, calls: c, endpoint: endpoint, instance: instance, place: inside}
+		return &call{life: life, calls: c, endpoint: endpoint, instance: instance, place: inside, held: &conn}
 	}}
 	to, err := tree.Add(limited, Name, spec)
-	if err == nil {
+	if err != nil {
+		inside.leave() // as its actor does at its end, if there was one
+	} else {
 		var answer messages.InstanceRegistered
 		answer, err = client.Ask[messages.InstanceRegistered](limited, to, m)
 		err = client.Unsaid(err)
-		end(tree, name)
+		c.end(tree, name, &conn)
 		if err == nil {
 			return answer, nil
 		}
@@ -100,15 +104,40 @@ func (c *Calls) perform(ctx context.Context, tree *supervisor.Tree, kind, endpoi
 		err = errors.Join(context.Cause(ctx), err)
 	case errors.Is(err, supervisor.ErrNoSuchActor):
 		err = messages.ServiceClosing.From(err)
+	default:
+		err = refusal(err)
 	}
-	return messages.InstanceRegistered{}, fmt.Errorf("%s of %s at %s: %w", kind, instance, endpoint, client.Refusal(err))
+	return messages.InstanceRegistered{}, fmt.Errorf("%s of %s at %s: %w", kind, instance, endpoint, err)
 }
 
+// refusal says of an actor that could not be opened, for no reason that the catalogue
+// knows, that it died.
+func refusal(err error) error {
+	err = client.Refusal(err)
+	if errors.Is(err, messages.InternalFault) {
+		err = messages.ActorAway.From(err)
+	}
+	return err
+}
+
+// held is the connection of a call, once it has one.
+type held struct{ atomic.Pointer[broker.Conn] }
+
 // end closes the actor of a call, whatever becomes of its caller. One that died is
-// gone already, and one that does not end is told of as still running, as long as it
-// is: the close of the group asks it again.
-func end(tree *supervisor.Tree, name string) {
+// gone already, and how one died over its close is told by the tree's events. One that
+// does not end has its connection cut, and ends of that.
+func (c *Calls) end(tree *supervisor.Tree, name string, h *held) {
+	select {
+	case <-c.config.Closing:
+		return
+	default:
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
 	defer cancel()
-	_ = tree.Remove(ctx, Name+"/"+name)
+	path := Name + "/" + name
+	if conn := h.Load(); tree.Remove(ctx, path) != nil && conn != nil {
+		conn.Sever()
+		<-conn.Ended()
+		_ = tree.Remove(ctx, path) // what does not end even so the close of the space names
+	}
 }

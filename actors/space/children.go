@@ -67,7 +67,7 @@ func (h *Handle) operationsConfig() operations.Config {
 	return operations.Config{
 		Dialer: config.Dialer, Stream: config.Stream, Remembered: config.Installation.Remembered, Lanes: config.Lanes,
 		Observer: plane.Observer, Evictor: plane.Evictor, Presence: presencePath, Writer: plane.Writer,
-		CalloutUsers: config.CalloutUsers, Outlives: config.Outlives,
+		CalloutUsers: config.CalloutUsers, Outlives: config.Outlives, Closing: h.closing,
 	}
 }
 

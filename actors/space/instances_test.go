@@ -84,7 +84,8 @@ func (s *stage) registers() messages.InstanceRegistered {
 // serve runs the service as the process of an epoch, which it says in its answers.
 func (s *stage) serve(epoch uint64, more ...nats.Option) *nats.Conn {
 	s.Helper()
-	nc := s.svc.Connect(more...)
+	unheard := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // nobody here may be asked as $SRV
+	nc := s.svc.Connect(append(more, unheard)...)
 	service, err := micro.AddService(nc, micro.Config{Name: "svc", Version: "1.0.0"})
 	s.must(err)
 	s.must(service.AddEndpoint("ask", micro.HandlerFunc(func(r micro.Request) {
@@ -431,6 +432,60 @@ func TestDoorsOfAClosingSpace(t *testing.T) {
 		if !errors.Is(err, messages.ServiceClosing) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// Calls that are inside when the space closes end in the order in which they came,
+// before the plane does.
+func TestCallsEndInTheOrderOfTheirAdmission(t *testing.T) {
+	t.Parallel()
+	inject := &faults.Injector{}
+	s := newStage(t, inject.Into)
+	s.registers()
+	s.serve(0, nats.NoReconnect())
+	events := s.Space.Events(context.Background())
+	const calls = 4
+	held := inject.Arm(faults.Fault{Actor: "plane/observer", Harm: faults.Hold, Message: messages.ObserveServers{}})
+	defer held.Disarm()
+	names := []string{instance, "bbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccc", "dddddddddddddddddddddddddd"}
+	for _, name := range names[1:] {
+		_, err := s.Space.RegisterHostInstance(s.Context(), endpoint, name, s.principal())
+		s.must(err)
+	}
+	told := make(chan error, calls)
+	var order []string
+	for _, name := range names {
+		go func() {
+			_, err := s.Space.RegisterHostInstance(s.Context(), endpoint, name, s.principal())
+			told <- err
+		}()
+		s.Poll("the gate of "+name+" to be frozen", func() bool {
+			gate, err := s.Space.ObserveGate(s.Context(), endpoint, name)
+			return err == nil && gate.State == messages.InstanceFrozen
+		})
+	}
+	for _, a := range s.Space.Tree() {
+		if strings.HasPrefix(a.Path, "operations/") {
+			order = append(order, a.Path)
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Space.Close(s.Context()) }()
+	for range calls {
+		if err := <-told; !errors.Is(err, messages.ServiceClosing) {
+			t.Errorf("who is inside is told %v", err)
+		}
+	}
+	held.Disarm()
+	s.must(<-closed)
+	var ended []string
+	for e := range events {
+		if e.Kind == "resourceended" && (slices.Contains(order, e.Path) || e.Path == "plane/reader") {
+			ended = append(ended, e.Path)
+		}
+	}
+	if len(order) != calls || !slices.Equal(ended, append(order, "plane/reader")) {
+		t.Errorf("they came as %v and ended as %v", order, ended)
 	}
 }
 
