@@ -38,7 +38,7 @@ var (
 		Operator: "keys of the provider could not be fetched; machines and the ledger work without it", Next: "authplane status", Retryable: true}
 	// ProviderAbsent is a provider's proof where no provider is configured.
 	ProviderAbsent = Error{Code: Unimplemented, Reason: "proof.no-provider", Message: "no identity provider is configured",
-		Operator: "configure one; until then only machines exchange", Next: "authplane status"}
+		Operator: "configure one; until then only machines exchange", Next: "name the owner (--owner) instead, or an issuer under idp in authplane.yaml"}
 	// CapabilityInvalid is a call without the capability of this start.
 	CapabilityInvalid = Error{Code: Unauthenticated, Reason: "capability.invalid", Message: "the capability is missing or wrong",
 		Operator: "read the capability file of the running service", Next: "authplane status"}
@@ -107,7 +107,7 @@ var (
 
 	// IncarnationEnded is a proof of a life that is over.
 	IncarnationEnded = Error{Code: PermissionDenied, Reason: "incarnation.ended", Message: "this incarnation has ended",
-		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane help token"}
+		Operator: "the principal was retired or granted anew; exchange again under its current grant", Next: "authplane grants"}
 	// IncarnationStanding is a new life asked for while the old one stands.
 	IncarnationStanding = Error{Code: FailedPrecondition, Reason: "incarnation.standing", Message: "the former incarnation has not ended",
 		Operator: "retire the former incarnation, then grant again", Next: "authplane retire <owner>/<actor>"}
@@ -116,11 +116,11 @@ var (
 	IncarnationSuperseded = Error{Code: Expired, Reason: "incarnation.superseded", Message: "another incarnation is current, nothing was changed",
 		Next: "authplane show <owner>/<actor>"}
 	// IncarnationUnknown is the end asked for of a life that nobody ever began.
-	IncarnationUnknown = Error{Code: FailedPrecondition, Reason: "incarnation.unknown", Message: "there is nothing to retire, nothing was changed",
+	IncarnationUnknown = Error{Code: FailedPrecondition, Reason: "incarnation.unknown", Message: "there is nothing to end, nothing was changed",
 		Next: "authplane grants"}
 	// GateShut is an incarnation whose gate an operation holds shut.
 	GateShut = Error{Code: PermissionDenied, Reason: "gate.shut", Message: "nothing may be issued to this principal now",
-		Operator: "an operation holds the gate", Next: "authplane tree"}
+		Operator: "an operation holds the gate", Next: "authplane operations"}
 	// CredentialGone is a credential that is revoked, superseded or unknown.
 	CredentialGone = Error{Code: PermissionDenied, Reason: "credential.gone", Message: "the credential is no longer valid",
 		Operator: "it was revoked, superseded or never issued", Next: "authplane help token"}
@@ -211,7 +211,7 @@ var (
 	ClaimReleased = Error{Code: FailedPrecondition, Reason: "claim.released", Message: "this process gives the plane back",
 		Operator: "the plane is closing", Next: "authplane status"}
 	// PlaneAway is an operation asked of a process that does not hold the plane now.
-	PlaneAway = Error{Code: Unavailable, Reason: "plane.away", Message: "this process does not run the plane now, retry shortly",
+	PlaneAway = Error{Code: Unavailable, Reason: "plane.away", Message: "this process does not run the plane now, ask the one that does, or retry shortly",
 		Operator: "it takes the plane again by itself after a fence; if another process runs it, ask that one", Next: "authplane status", Retryable: true}
 	// ClaimLost is a claim that is no longer this process's.
 	ClaimLost = Error{Code: FailedPrecondition, Reason: "claim.lost", Message: "the plane is no longer this process's",

@@ -58,12 +58,13 @@ func (e Error) From(cause error) error {
 	return &detailed{entry: e, cause: cause}
 }
 
-// NextFor is Next for a case that is about p, or Next as it stands where p is zero.
+// NextFor is Next for a case that is about p, or Next as it stands where p is zero. Of
+// what is not there nothing could be shown: that stays with the list.
 func (e Error) NextFor(p Principal) string {
 	switch {
 	case p.IsZero():
 		return e.Next
-	case e.Next == "authplane grants":
+	case e.Next == "authplane grants" && e.Code != NotFound:
 		return "authplane show " + p.Owner + "/" + p.Actor
 	}
 	return strings.ReplaceAll(e.Next, "<owner>/<actor>", p.Owner+"/"+p.Actor)

@@ -121,8 +121,9 @@ type RetirementAsked struct {
 // BeginTakeover asks whoever holds the plane to begin a takeover, or to go on with
 // the one of that id. Answered by OperationProgress once it is begun. Refused with
 // OperationConflict when the id names another operation, GateShut when another
-// operation holds the gate, IncarnationEnded when the incarnation is not current, and
-// PlaneAway by a process that does not hold the plane.
+// operation holds the gate, IncarnationEnded when the incarnation is not current,
+// IncarnationUnknown when none is named and nothing was ever issued, and PlaneAway by a
+// process that does not hold the plane.
 type BeginTakeover struct {
 	ID        string
 	Principal Principal

@@ -82,7 +82,7 @@ func (c *clerk) meant(ctx context.Context, m messages.BeginTakeover) (string, er
 	}
 	found, err := ledger.NewReader(c.store, nil).Authority(ctx, messages.ReadAuthority{Principal: m.Principal, Head: true})
 	if err == nil && !found.HasHead {
-		err = messages.IncarnationEnded.Because("it never began")
+		err = messages.IncarnationUnknown.Because("nothing was ever issued to %s", m.Principal)
 	}
 	return found.Head.UID, err
 }

@@ -32,3 +32,19 @@ func TestASupersededTakeoverLeavesNoProblem(t *testing.T) {
 		return len(status.Problems) == 0
 	})
 }
+
+// TestATakeoverOfWhoHasNothing is refused for what it is: nobody has ended there.
+func TestATakeoverOfWhoHasNothing(t *testing.T) {
+	w := world.Open(t)
+	awaitPlane(w)
+	granted := w.Grant("alice", "laptop", "demo.>")
+	for actor, next := range map[string]string{granted.Actor: "authplane show " + granted.Owner + "/laptop", "misspelt": "authplane show " + granted.Owner + "/misspelt"} {
+		var refused struct {
+			Error struct{ Reason, Next string } `json:"error"`
+		}
+		status := w.Call("POST", "/v1/takeover", map[string]string{"owner": granted.Owner, "actor": actor}, &refused)
+		if status != http.StatusPreconditionFailed || refused.Error.Reason != "incarnation.unknown" || refused.Error.Next != next {
+			t.Errorf("%s: %d %+v", actor, status, refused.Error)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func (e *ending) past(ctx context.Context, w *Writer) error {
 	case found && reservation.Principal == e.of:
 		e.operation = OperationOf(e.uid)
 	case e.named:
-		return messages.IncarnationEnded.Because("%s has and had no such incarnation", e.of)
+		return messages.IncarnationEnded.Because("%s goes on as another one, and none of this name is on record", e.of)
 	}
 	return nil
 }
