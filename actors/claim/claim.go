@@ -219,7 +219,7 @@ func (h *holder) hold(ctx context.Context, held *claim.Held) {
 	for _, path := range h.config.Tells {
 		_ = supervisor.Tell(h.life.Ref(path), messages.PlaneHeld{ClaimID: held.Claim().ID}) // they also ask by themselves
 	}
-	h.life.Log().Info("holds the plane", "generation", held.Claim().Generation)
+	h.life.Log().Info("holds the plane", "claim", held.Claim().Generation)
 	h.kick(ctx, held.Former())
 	look := time.NewTicker(guardEvery)
 	defer look.Stop()

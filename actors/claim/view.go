@@ -72,9 +72,9 @@ func (v *View) refused(err error) {
 // fenced shows why the plane is not used just now.
 func (v *View) fenced(reason error) {
 	s := v.Status()
-	s.State, s.HeldByUs = messages.PlaneFenced, false
+	s.State, s.HeldByUs, s.Next = messages.PlaneFenced, false, "authplane tree"
 	if reason != nil {
-		s.WaitingFor = "heals after: " + reason.Error()
+		s.WaitingFor = "this process takes it back, unless another has, after: " + reason.Error()
 	}
 	v.show(s, time.Now())
 }
