@@ -44,14 +44,23 @@ func (r *LeaderReader) beatOn(ctx context.Context) {
 // connection in which it was sent.
 func (r *LeaderReader) beatOnce(ctx context.Context, count uint64) {
 	sent, life := time.Now(), r.life()
-	if err := r.beater.beat(ctx, count); err != nil || r.life() != life {
+	at, err := r.beater.beatAt(ctx, count)
+	if err != nil || r.life() != life {
 		r.tell()
 		return
 	}
-	r.mu.Lock()
-	if r.beat.err != nil || r.beat.life != life || sent.After(r.beat.at) {
-		r.beat = proof{at: sent, life: life}
-	}
-	r.mu.Unlock()
+	r.acknowledged(sent, life, at)
 	r.tell()
+}
+
+// acknowledged keeps a beat, and notes the end of a lapse.
+func (r *LeaderReader) acknowledged(sent time.Time, life, at uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.beat.err == nil && sent.Sub(r.beat.at) > beatLapse {
+		r.since = sent
+	}
+	if r.beat.err != nil || r.beat.life != life || sent.After(r.beat.at) {
+		r.beat, r.beatAt = proof{at: sent, life: life}, at
+	}
 }

@@ -80,6 +80,11 @@ func (c client) askAbout(ctx context.Context, verb, what string, body any, answe
 	if err := json.Unmarshal(reply.Data, answer); err != nil {
 		return messages.InternalFault.From(err)
 	}
+	return refused(answer)
+}
+
+// refused is the refusal in an answer, if it is one.
+func refused(answer interface{ refusal() *apiError }) error {
 	switch no := answer.refusal(); {
 	case no == nil:
 		return nil
@@ -110,11 +115,21 @@ type stored struct {
 // get reads the last message of a key from the leader.
 func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
 	var answer stored
-	ask := struct {
-		Last string `json:"last_by_subj"`
-	}{c.cfg.Subject(key)}
-	err := c.ask(ctx, "STREAM.MSG.GET", ask, &answer)
-	switch {
+	err := c.ask(ctx, "STREAM.MSG.GET", lastBySubject{c.cfg.Subject(key)}, &answer)
+	if err != nil && answer.Refusal == nil {
+		return ledger.Row{}, false, fmt.Errorf("read %s: %w", key, err)
+	}
+	return c.rowOf(key, &answer)
+}
+
+// lastBySubject asks for the last message of a subject.
+type lastBySubject struct {
+	Last string `json:"last_by_subj"`
+}
+
+// rowOf reads what the leader says of a key.
+func (c client) rowOf(key string, answer *stored) (ledger.Row, bool, error) {
+	switch err := refused(answer); {
 	case refusedWith(err, codeNoMessage):
 		return ledger.Row{}, false, nil
 	case refusedWith(err, codeNoStream):
@@ -123,7 +138,7 @@ func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
 		return ledger.Row{}, false, fmt.Errorf("read %s: %w", key, err)
 	}
 	m := answer.Message
-	if m.Subject != ask.Last || m.Seq == 0 {
+	if m.Subject != c.cfg.Subject(key) || m.Seq == 0 {
 		return ledger.Row{}, false, ledger.Corrupt(key, "another row was answered")
 	}
 	if err := unmarked(key, m.Header); err != nil {

@@ -66,6 +66,22 @@ func (c *cluster) cut(n int) {
 	}
 }
 
+// mend lets a server that was cut off reach the others again, by new connections: what
+// was swallowed would have torn the old ones.
+func (c *cluster) mend(n int) {
+	for pair, l := range c.links {
+		if pair[0] == n || pair[1] == n {
+			l.silent.Store(false)
+			l.mu.Lock()
+			for _, conn := range l.open {
+				_ = conn.Close()
+			}
+			l.open = nil
+			l.mu.Unlock()
+		}
+	}
+}
+
 // leader is the number of the server that leads the stream, or -1.
 func (c *cluster) leader(stream string) int {
 	for n, s := range c.servers {

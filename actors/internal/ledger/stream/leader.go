@@ -21,6 +21,17 @@ const (
 	beatReach = 2 * time.Second
 	// readReach is how long after its beat was sent a read may be answered.
 	readReach = 3500 * time.Millisecond
+	// beatLapse is more than lies between two acknowledged beats under one leader, and
+	// less than lies between the last of an old leader and the first of a new one.
+	beatLapse = 2500 * time.Millisecond
+	// steadyFor is how long beats are acknowledged again before a read counts: a leader
+	// that was cut off takes itself for one until it has heard the new one, who speaks
+	// once a second. It answers reads meanwhile, and the new one the beats.
+	steadyFor = 2 * time.Second
+	// doubtFor is how long a leader that is cut off may take itself for one: it looks
+	// every 10 s whether it has heard of a quorum in the last 10. Whenever it comes back
+	// in that time, both answer.
+	doubtFor = 25 * time.Second
 	// readTimeout bounds one read.
 	readTimeout = time.Second
 	// DefaultProveEvery is how often the stream's shape is proved again.
@@ -47,7 +58,10 @@ type ReaderConfig struct {
 //
 // With one replica the leader is beyond doubt. With more, this connection writes a
 // beat each second, and a read is usable if a beat sent at most 2 s before it began
-// was acknowledged. A reconnect voids beats and proof.
+// was acknowledged. A reconnect voids beats and proof. After a lapse of beats, in which
+// the leader may have changed, reads count again only when beats have been steady for
+// 2 s; and for some time everybody is heard who answers as the leader, until the one that
+// is has shown it.
 //
 // It is safe for concurrent use. Rows may be shared between callers, who must not
 // alter their values.
@@ -64,6 +78,8 @@ type LeaderReader struct {
 	proof  proof
 	beat   proof
 	beats  uint64
+	beatAt uint64    // the revision of beat
+	since  time.Time // the first beat after the last lapse; zero before there was one
 	shown  error
 	unsaid bool
 }
@@ -135,7 +151,11 @@ func (r *LeaderReader) State() error {
 
 func (r *LeaderReader) read(ctx context.Context, key string) (row ledger.Row, found bool, err error) {
 	err = r.guarded(func() error {
-		row, found, err = r.client.get(ctx, key)
+		if since := r.doubtful(time.Now()); since > 0 {
+			row, found, err = r.client.getLatest(ctx, key, since)
+		} else {
+			row, found, err = r.client.get(ctx, key)
+		}
 		return err
 	})
 	if err != nil {
@@ -180,8 +200,21 @@ func (r *LeaderReader) usable(began time.Time, life uint64) (until time.Time, er
 		return began.Add(readReach), nil
 	case r.beat.life != life || r.beat.err != nil || began.Sub(r.beat.at) > beatReach:
 		return until, messages.Unproved.Because("no beat was acknowledged")
+	case !r.since.IsZero() && r.beat.at.Sub(r.since) < steadyFor:
+		return until, messages.Unproved.Because("the leader may be a new one")
 	}
 	return r.beat.at.Add(readReach), nil
+}
+
+// doubtful returns a beat that only the leader has, while another server may still take
+// itself for it; 0 otherwise.
+func (r *LeaderReader) doubtful(now time.Time) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since.IsZero() || now.Sub(r.since) >= doubtFor {
+		return 0
+	}
+	return r.beatAt
 }
 
 // proveOnce proves stream and shape. An answer that did not come leaves the last

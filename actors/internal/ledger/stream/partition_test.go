@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,70 @@ func TestStaleLeaderIsNeverBelieved(t *testing.T) {
 		t.Errorf("the cut shows in nothing: %d believed, %d refused", believed, refused)
 	}
 	t.Logf("%d reads believed, %d refused; without proof %d were stale", believed, refused, stale)
+}
+
+// TestAMendedLeaderIsNotBelieved mends the links of a leader that was cut off while it
+// still takes itself for the leader: for a moment two servers answer, the new one the
+// beats of every reader and the old one, wherever it is faster, the reads.
+func TestAMendedLeaderIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	cfg := config("s", 3)
+	setup := dial(t, c.servers[0].ClientURL())
+	met := open(t, setup, cfg)
+	write(t, stream.New(setup, cfg, stream.NewLanes(stream.MaxLanes)), "k", "old")
+	leader := c.leader(cfg.Name())
+	if leader < 0 {
+		t.Fatal("no leader after an acknowledged write")
+	}
+	var readers, bare []*watcher
+	var states []func() error
+	for i, place := range []int{leader, (leader + 1) % 3, (leader + 2) % 3} {
+		conn := dial(t, c.servers[place].ClientURL())
+		own := cfg
+		own.Instance = strings.Repeat(string(rune('a'+i)), 26)
+		reader := stream.NewLeaderReader(conn, stream.ReaderConfig{Config: own, Remembered: met})
+		run(t, reader)
+		usable(t, reader)
+		states = append(states, reader.State)
+		readers = append(readers, observe(reader.Get))
+		bare = append(bare, observe(stream.New(conn, own, stream.NewLanes(1)).Get))
+	}
+	c.cut(leader)
+	far := dial(t, c.servers[(leader+1)%3].ClientURL())
+	write(t, stream.New(far, cfg, stream.NewLanes(stream.MaxLanes)), "k", "new")
+	acknowledged := time.Now()
+	c.mend(leader)
+	eventually(t, "everybody believes somebody again, long enough after", func() error {
+		if time.Since(acknowledged) < 3*time.Second {
+			return errors.New("not yet")
+		}
+		for _, state := range states {
+			if err := state(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, w := range readers {
+		for _, o := range w.end() {
+			switch {
+			case o.err != nil && !errors.Is(o.err, messages.Unproved):
+				t.Errorf("reader %d: %v", i, o.err)
+			case o.err == nil && o.began.After(acknowledged) && o.value != "new":
+				t.Errorf("%v after the new value was acknowledged reader %d says %q", o.began.Sub(acknowledged), i, o.value)
+			}
+		}
+	}
+	stale := 0
+	for _, w := range bare {
+		for _, o := range w.end() {
+			if o.err == nil && o.began.After(acknowledged) && o.value == "old" {
+				stale++
+			}
+		}
+	}
+	t.Logf("without proof %d reads were stale", stale)
 }
 
 // watcher reads one key over and over.
