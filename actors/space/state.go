@@ -17,14 +17,17 @@ import (
 // Files of the state directory. All are 0600; none but capabilityFile is secret.
 const (
 	lockFile         = "lock"
-	instanceFile     = "instance"
 	capabilityFile   = "capability"
 	installationFile = "installation.json"
 	recordsFile      = "records-installation.json"
 )
 
 // written are the files that are replaced whole, by way of another one.
-var written = []string{instanceFile, capabilityFile, installationFile, recordsFile, ServiceFile}
+var written = []string{InstanceFile, capabilityFile, installationFile, recordsFile, ServiceFile}
+
+// InstanceFile is the name of the file that makes a directory the state of a process,
+// before it is served the first time and after.
+const InstanceFile = "instance"
 
 // ServiceFile is the name of the file in the state directory that holds a Service as
 // JSON while the space runs.
@@ -102,16 +105,16 @@ func (d *stateDir) file(name string) string { return filepath.Join(d.path, name)
 // instance is the id of this process's place in the space: minted once, kept
 // across restarts.
 func (d *stateDir) instance() (string, error) {
-	raw, err := os.ReadFile(d.file(instanceFile))
+	raw, err := os.ReadFile(d.file(InstanceFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		id := names.NewUID()
-		return id, d.write(instanceFile, []byte(id))
+		return id, d.write(InstanceFile, []byte(id))
 	}
 	if err != nil {
 		return "", fmt.Errorf("instance id: %w", err)
 	}
 	if err := names.CheckUID(string(raw)); err != nil {
-		return "", fmt.Errorf("instance id in %s: %w", d.file(instanceFile), err)
+		return "", fmt.Errorf("instance id in %s: %w", d.file(InstanceFile), err)
 	}
 	return string(raw), nil
 }

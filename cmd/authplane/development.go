@@ -53,7 +53,8 @@ func madeByDev(dir string) bool {
 // partOfSpace names what of a space stands in a directory; empty for nothing.
 func partOfSpace(dir string) (string, error) {
 	of := space.InstallationIn(dir)
-	for _, path := range []string{filepath.Join(dir, configFile), of.SecretsDir, of.OfflineDir, of.SentinelCreds, of.ServerConfig} {
+	for _, path := range []string{filepath.Join(dir, configFile), of.SecretsDir, of.OfflineDir, of.SentinelCreds, of.ServerConfig,
+		filepath.Join(dir, space.InstanceFile)} {
 		switch _, err := os.Lstat(path); {
 		case err == nil:
 			return filepath.Base(path), nil

@@ -64,7 +64,7 @@ func exitCode(err error) int {
 // complain says what went wrong and what leads on: in words, or with --json in the
 // form that the service's own refusals have.
 func (a *app) complain(err error, verb string) {
-	told := describe(err, verb)
+	told := a.describe(err, verb)
 	told.Next = a.here(told.Next)
 	if a.json {
 		_ = writeJSON(a.err, map[string]service.Refusal{"error": told})
@@ -81,7 +81,7 @@ func (a *app) complain(err error, verb string) {
 
 // describe tells an error as the service would, with its whole text: it goes to
 // whoever runs the command. verb is the command that failed, `authplane show`.
-func describe(err error, verb string) service.Refusal {
+func (a *app) describe(err error, verb string) service.Refusal {
 	var (
 		ran     *verbError
 		misuse  usageError
@@ -95,9 +95,14 @@ func describe(err error, verb string) service.Refusal {
 	case !errors.As(err, &ran), errors.As(err, &misuse):
 		told = service.Refusal{Code: messages.BadRequest, Reason: "command.usage", Next: helpOn(verb)}
 	case errors.As(err, &refusal):
-		told = *refusal
+		if told = *refusal; told.Next == "" && told.Code == messages.BadRequest {
+			told.Next = helpOn(verb)
+		}
 	case errors.As(err, &entry) && !errors.As(err, &failed):
 		told = service.Refusal{Code: entry.Code, Reason: entry.Reason, Next: entry.Next, Retryable: entry.Retryable}
+		if entry == messages.ServiceAway {
+			told.Next = a.startWith()
+		}
 	default:
 		told = service.Refusal{Code: messages.Internal, Reason: messages.InternalFault.Reason, Next: stepAfter(err)}
 	}
@@ -116,6 +121,8 @@ func helpOn(verb string) string {
 // stepAfter is what leads on from an error of the system, where that is known.
 func stepAfter(err error) string {
 	switch {
+	case errors.Is(err, messages.ReleaseUnreachable):
+		return "start it again; until then whoever is on standby takes over when the broker is back"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "end what listens on that port, or name another one in authplane.yaml"
 	case errors.Is(err, fs.ErrPermission):

@@ -55,7 +55,7 @@ func TestWhatLeadsOnFromErrorsOfTheSystem(t *testing.T) {
 		"make room":                                   syscall.ENOSPC,
 		"authplane --dir d/e serve --server-lost <n>": advised{errors.New("x"), "authplane serve --server-lost <n>"},
 	} {
-		told := describe(&verbError{err}, "authplane dev")
+		told := (&app{dir: t.TempDir()}).describe(&verbError{err}, "authplane dev")
 		if got := (&app{dir: "d/e"}).here(told.Next); !strings.Contains(got, want) {
 			t.Errorf("%v: next %q, want %q", err, got, want)
 		}

@@ -77,6 +77,9 @@ func (o operation) progress() string {
 
 // proof says how it is known that nobody is connected any more.
 func (o operation) proof() string {
+	if o.OpID == "" && o.Vacuous {
+		return "nothing was ever issued to it"
+	}
 	switch o.Eviction {
 	case messages.EvictionSwept:
 		return "by two sweeps of " + strings.Join(o.Servers, " ")

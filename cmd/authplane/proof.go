@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,6 +73,25 @@ func (f *proofFlags) check() error {
 		return usage("--ttl is a number of whole seconds, such as 90s or 15m")
 	}
 	return nil
+}
+
+// named puts whom it is about into the step that leads on: the service does not tell
+// whoever asks, and here it is known. A machine that was granted once needs more than a
+// new grant.
+func (f *proofFlags) named(err error) error {
+	var refused *service.Refusal
+	if !errors.As(err, &refused) || !strings.Contains(refused.Next, "<owner>/<actor>") {
+		return err
+	}
+	switch {
+	case f.actorTokenFile != "":
+		return advised{err, "authplane show " + f.owner + "/" + f.actor}
+	case f.owner != "":
+		return advised{err, "authplane grant " + f.owner + "/" + f.actor}
+	case f.sub != "":
+		return advised{err, "authplane grant --sub " + shellWord(f.sub) + " --actor " + f.actor}
+	}
+	return err
 }
 
 // bearer is a token, and with what else its holder connects.

@@ -31,8 +31,8 @@ func (a *app) reach() (*service.Client, error) {
 		return service.Open(record)
 	case errors.Is(err, messages.ServiceAway) && broken != nil:
 		return nil, broken // it may run where the file would say
-	case errors.Is(err, messages.ServiceAway):
-		return nil, advised{err, a.startWith()}
+	case errors.Is(err, messages.ServiceStarting) && broken == nil:
+		return nil, a.awaited(err)
 	}
 	return nil, err
 }
@@ -56,6 +56,15 @@ func (a *app) stateDirs() (dirs []string, broken error) {
 	return append(dirs, found.Spaces[0].StateDir), nil
 }
 
+// awaited adds which broker a start may wait for, where the configuration says so.
+func (a *app) awaited(err error) error {
+	found, unread := settings.Load(filepath.Join(a.dir, configFile), settings.Overrides{CredentialsDir: a.getenv("CREDENTIALS_DIRECTORY")})
+	if unread != nil || len(found.Spaces) != 1 {
+		return err
+	}
+	return fmt.Errorf("%w; its broker is %s", err, found.Spaces[0].NATSURL)
+}
+
 // severalSpaces says how to reach each space of a file.
 func severalSpaces(path string, spaces []space.Config) error {
 	var text strings.Builder
@@ -68,10 +77,23 @@ func severalSpaces(path string, spaces []space.Config) error {
 // startWith is the command that starts a service from --dir.
 func (a *app) startWith() string {
 	config := filepath.Join(a.dir, configFile)
-	if _, err := os.Lstat(config); err == nil && !madeByDev(a.dir) {
+	_, missing := os.Lstat(config)
+	switch {
+	case madeByDev(a.dir):
+		return "authplane dev"
+	case missing == nil:
 		return "authplane serve --config " + shellWord(config)
+	case stateOfServe(a.dir):
+		return "authplane serve --config <file> --state-dir " + shellWord(a.dir)
 	}
 	return "authplane dev"
+}
+
+// stateOfServe reports whether a directory is the state of a service that somebody
+// started with a configuration of another place.
+func stateOfServe(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, space.InstanceFile))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // fetch gets one path from the service; into, unless it is nil, is filled from it.

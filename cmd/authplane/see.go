@@ -35,12 +35,21 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-// planeOf says how the process stands to the plane, and who holds it if another does.
+// planeOf says how the process stands to the plane, since when, and who holds it.
 func planeOf(plane messages.PlaneStatus) string {
-	if plane.HeldByUs || plane.Holder == "" {
-		return string(plane.State)
+	text := string(plane.State)
+	if !plane.Since.IsZero() {
+		text += " since " + moment(plane.Since)
 	}
-	return string(plane.State) + ", held by " + plane.Holder
+	switch {
+	case plane.Holder == "":
+		return text
+	case plane.HeldByUs:
+		return text + ", held by this process, " + plane.Holder
+	case plane.State == messages.PlaneFenced:
+		return text + ", held last by " + plane.Holder
+	}
+	return text + ", held by " + plane.Holder
 }
 
 func (a *app) treeCommand() *cobra.Command {

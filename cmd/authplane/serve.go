@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/service"
 	"github.com/cotal-ai/authplane/cmd/authplane/internal/settings"
+	"github.com/cotal-ai/authplane/messages"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -85,8 +87,23 @@ func (a *app) toServe(o serveOptions) ([]kept, error) {
 func starts(config space.Config) starter {
 	return func(ctx context.Context) (running, error) {
 		config.Logger.Info("starting", "space", config.Space, "nats_url", config.NATSURL)
-		return startSpace(ctx, config)
+		served, err := startSpace(ctx, config)
+		if err != nil {
+			return nil, besideAnother(config, err)
+		}
+		return served, nil
 	}
+}
+
+// besideAnother says what leads on where another process is in the way.
+func besideAnother(config space.Config, err error) error {
+	switch {
+	case errors.Is(err, messages.StateDirTaken):
+		return advised{err, "authplane --dir " + shellWord(config.StateDir) + " status"}
+	case config.NoStandby && (errors.Is(err, messages.ClaimLivePeer) || errors.Is(err, messages.ClaimConcurrent)):
+		return advised{err, "end the other process first, or leave out --no-standby: then it waits, and takes over"}
+	}
+	return err
 }
 
 func (a *app) welcomeServe(record service.Record) error {

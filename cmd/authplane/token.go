@@ -33,7 +33,7 @@ func (a *app) tokenCommand() *cobra.Command {
 			defer client.Close()
 			b, err := a.exchange(ctx, client, flags)
 			if err != nil {
-				return err
+				return flags.named(err)
 			}
 			if a.json {
 				return writeJSON(a.out, b)

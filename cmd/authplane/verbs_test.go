@@ -32,6 +32,8 @@ func TestReadingVerbs(t *testing.T) {
 		{[]string{"status"}, "/v1/status", `{"space":"acme","state":"unavailable","cause":"broker","since":"2026-01-02T03:04:05Z",` +
 			`"plane":{"state":"standby","held_by_us":false,"holder":"i-2","waiting_for":"i-2 to end","next":"authplane status"}}`,
 			[]string{"acme", "unavailable", "broker", "standby, held by i-2", "i-2 to end", " status\n"}},
+		{[]string{"status"}, "/v1/status", `{"space":"acme","state":"ready","since":"2026-01-02T03:04:05Z","plane":{"state":"active",` +
+			`"held_by_us":true,"holder":"i-1","since":"2026-01-02T03:04:05Z"}}`, []string{"active since 2026-01-02 ", ", held by this process, i-1\n"}},
 		{[]string{"tree"}, "/v1/tree", `{"actors":[{"path":"acme","state":"open","generation":1,"restarts":0,"label":"","last_error":""},` +
 			`{"path":"plane","state":"open","generation":1,"restarts":0,"label":"","last_error":""},` +
 			`{"path":"plane/writer","state":"restarting","generation":7,"restarts":6,"label":"cotal:auth-mint:acme","last_error":"boom\nmore"},` +

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,7 +113,10 @@ func (c *Client) call(ctx context.Context, ask request) (json.RawMessage, error)
 	patient := *c.http
 	patient.Timeout += ask.longer
 	response, err := patient.Do(request)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, messages.ServiceAway.Because("its process %d stands still; end it, if it does not come back", c.record.PID)
+	case err != nil:
 		return nil, messages.ServiceAway.From(err)
 	}
 	defer response.Body.Close()
