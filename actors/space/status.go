@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,8 +37,8 @@ func statusOf(name string, tree *supervisor.Tree) messages.Status {
 // missing names the parts without which the space serves nobody, or only partly:
 // any part of the plane, the faces, or every responder.
 func missing(nodes []supervisor.Node) string {
-	var away []string
-	responders, standing := 0, 0
+	var away, alike []string // alike wait for the broker, as one of away does
+	responders, standing, waits := 0, 0, false
 	for _, n := range nodes {
 		open := n.State == supervisor.StateOpen
 		switch {
@@ -47,9 +48,15 @@ func missing(nodes []supervisor.Node) string {
 			if open {
 				standing++
 			}
+		case !open && waits && errors.Is(n.LastError, messages.BrokerAway):
+			alike = append(alike, n.Path)
 		case !open:
+			waits = waits || errors.Is(n.LastError, messages.BrokerAway)
 			away = append(away, describe(n))
 		}
+	}
+	if len(alike) > 0 {
+		away = append(away, "and so, for the broker, "+strings.Join(alike, ", "))
 	}
 	if responders > 0 && standing == 0 {
 		away = append(away, "no responder is open")

@@ -91,10 +91,13 @@ func (f *Face) checkParents(ctx context.Context, put messages.PutGrant) error {
 }
 
 // endLife has one incarnation retired and waits for it. It names the incarnation, so that
-// one which somebody else has begun meanwhile is left alone.
+// one which somebody else has begun meanwhile is left alone: the grant has moved then.
 func (f *Face) endLife(ctx context.Context, c *call, of messages.Principal, uid string, entry messages.Error, wait time.Duration) error {
 	asked, err := f.config.Operations.Retire(ctx, messages.AskRetirement{Principal: of, UID: uid, By: byOperator})
-	if err != nil || asked.Operation == "" {
+	switch {
+	case errors.Is(err, messages.IncarnationEnded):
+		return messages.GrantMoved.From(err)
+	case err != nil || asked.Operation == "":
 		return err
 	}
 	if _, err := f.settle(ctx, c, entry, asked.Operation, wait); err != nil {

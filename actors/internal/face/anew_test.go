@@ -136,3 +136,15 @@ func TestANewIncarnationThatTakesTooLong(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// Who is overtaken by another new incarnation is told that the grant has moved: nobody
+// has forbidden it.
+func TestANewIncarnationThatIsOvertaken(t *testing.T) {
+	w := newWorld(t)
+	p := w.used("user-1", "laptop")
+	w.desk.set(func(d *desk) { d.refuses = messages.IncarnationEnded })
+	a := w.do("POST", w.url+"/v1/grants", about(p, `,"new_incarnation":true`))
+	if a.status != 409 || a.text("error", "reason") != "grant.moved" || a.text("error", "next") != "authplane show "+p.Owner+"/laptop" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
