@@ -186,7 +186,11 @@ func (h *holder) store() *ledger.Store {
 // as long as ctx lasts.
 func (h *holder) acquire(ctx context.Context, config claim.Config) (*claim.Held, error) {
 	if h.config.NoStandby && h.life.Generation() == 1 {
-		return claim.Acquire(ctx, config)
+		held, err := claim.Acquire(ctx, config)
+		if err != nil && ctx.Err() == nil {
+			h.life.Log().Warn("the plane is refused", "error", claim.Told(err))
+		}
+		return held, err
 	}
 	for {
 		held, err := claim.Await(ctx, config, h.nudge, h.config.View.waits)

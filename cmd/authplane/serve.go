@@ -101,7 +101,7 @@ func besideAnother(config space.Config, err error) error {
 	case errors.Is(err, messages.StateDirTaken):
 		return advised{err, "authplane --dir " + shellWord(config.StateDir) + " status"}
 	case config.NoStandby && (errors.Is(err, messages.ClaimLivePeer) || errors.Is(err, messages.ClaimConcurrent)):
-		return advised{err, "end the other process first, or leave out --no-standby: then it waits, and takes over"}
+		return advised{err, "leave out --no-standby: then it waits, and takes over when the holder is gone"}
 	}
 	return err
 }

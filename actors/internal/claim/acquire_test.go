@@ -83,6 +83,9 @@ func TestAHeldClaim(t *testing.T) {
 				if now := s.plane(); !bytes.Equal(now.Value, before.Value) || now.Revision != before.Revision {
 					t.Error("a refused claim wrote")
 				}
+				if told := claim.Told(err); !strings.Contains(told, "claimed on "+former.Claim().Host+" at 20") {
+					t.Errorf("an operator is told %q", told)
+				}
 				return
 			}
 			if err != nil || held.Claim().Generation != 2 || held.Former() != former.Claim() {
