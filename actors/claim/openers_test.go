@@ -3,6 +3,7 @@ package claim_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -71,10 +72,22 @@ func (g *ground) open(c stream.Config) {
 func (g *ground) virgin() {
 	g.Helper()
 	authority := config(names.NewUID())
-	if err := g.js.DeleteStream(g.Context(), authority.Name()); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		g.Fatal(err)
-	}
-	g.open(authority)
+	natsdtest.Eventually(g, "an authority stream without a row", func() error {
+		if err := g.js.DeleteStream(g.Context(), authority.Name()); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			g.Fatal(err)
+		}
+		g.open(authority)
+		made, err := g.js.Stream(g.Context(), authority.Name())
+		if err != nil {
+			g.Fatal(err)
+		}
+		// A server with much to do may find rows of the deleted stream on its disk, and
+		// make the new one with them.
+		if state := made.CachedInfo().State; state.Msgs > 0 || state.LastSeq > 0 {
+			return fmt.Errorf("it was made with %d rows, up to %d", state.Msgs, state.LastSeq)
+		}
+		return nil
+	})
 }
 
 // conn is a connection of ours in a role, until it is severed.
