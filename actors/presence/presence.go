@@ -214,6 +214,9 @@ const kickWithin = 6 * time.Second
 func (p *presence) kick(ctx context.Context, kick Kick) {
 	ctx, cancel := context.WithTimeout(ctx, kickWithin)
 	defer cancel()
+	if kick.Unheard && !p.stillUnheard(ctx, kick) {
+		return
+	}
 	kicked, err := client.Ask[messages.Kicked](ctx, p.evictor, messages.KickConnections{Connections: kick.Connections})
 	log := p.life.Log().With("peer", kick.Instance, "connections", len(kick.Connections))
 	p.mu.Lock()
@@ -229,6 +232,38 @@ func (p *presence) kick(ctx context.Context, kick Kick) {
 		log.Warn("a peer fell silent and was kicked")
 	}
 }
+
+// stillUnheard makes sure that the servers of a peer which never spoke can be reached,
+// and gives it the time to be heard by way of them: a link that was cut, and not the
+// peer, may be why it was not. A server that is away makes it due again later.
+func (p *presence) stillUnheard(ctx context.Context, kick Kick) bool {
+	probe := messages.KickConnections{}
+	for _, c := range kick.Connections {
+		probe.Connections = append(probe.Connections, messages.ConnectionRef{ServerID: c.ServerID, ClientID: nobody})
+	}
+	answer, err := client.Ask[messages.Kicked](ctx, p.evictor, probe)
+	if err == nil && reached(answer) {
+		select {
+		case <-time.After(silence):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.table.Unasked(kick.Instance)
+	case !reached(answer):
+		p.table.Silent(kick.Instance)
+	default:
+		return !p.table.Heard(kick.Instance)
+	}
+	return false
+}
+
+// nobody is a client id that no server gives.
+const nobody = 1 << 62
 
 // reached reports whether nothing is left of what was kicked, by the servers' word.
 func reached(kicked messages.Kicked) bool {

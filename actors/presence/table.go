@@ -167,6 +167,9 @@ func (t *Table) Expect(instance string, connections []messages.ConnectionRef) {
 type Kick struct {
 	Instance    string
 	Connections []messages.ConnectionRef
+	// Unheard says that it was expected and never spoke to this process. Its words may
+	// have been kept from it, where those of a peer that was heard are missed.
+	Unheard bool
 }
 
 // Due returns the peers to kick now. Each counts as kicked from now on, and as
@@ -184,7 +187,7 @@ func (t *Table) Due() []Kick {
 		}
 		p.kicked, p.notBefore, p.settled = now, now.Add(kickEvery), true
 		if connections := t.foreign(p.connections); len(connections) > 0 {
-			due = append(due, Kick{Instance: instance, Connections: connections})
+			due = append(due, Kick{Instance: instance, Connections: connections, Unheard: p.heard.IsZero()})
 		}
 	}
 	slices.SortFunc(due, func(a, b Kick) int { return cmp.Compare(a.Instance, b.Instance) })
@@ -219,6 +222,12 @@ func (t *Table) Spared(instance string) {
 	if p := t.peers[instance]; p != nil {
 		p.kicked = time.Time{}
 	}
+}
+
+// Heard reports whether a peer has spoken.
+func (t *Table) Heard(instance string) bool {
+	p := t.peers[instance]
+	return p != nil && !p.heard.IsZero()
 }
 
 // forget drops peers of whom nothing is left to remember.

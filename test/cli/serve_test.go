@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -15,15 +17,20 @@ import (
 	"time"
 )
 
-// freeAddress is one that nobody listens on now.
+// freeAddress is one that nobody listens on now, and that nobody is given who asks for
+// any port: those are from another range.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = listener.Close() // it is free again
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("no address is free")
+	return ""
 }
 
 type made struct {
