@@ -73,12 +73,20 @@ func (b *barrier) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case get:
 		b.serve(ctx, "get "+m.key, func(ctx context.Context, s *stream.Backend) (any, error) {
-			row, found, err := s.Get(ctx, m.key)
+			read := s.Get
+			if m.latest {
+				read = s.Latest
+			}
+			row, found, err := read(ctx, m.key)
 			return got{row, found}, err
 		})
 	case list:
 		b.serve(ctx, "list "+m.filter, func(ctx context.Context, s *stream.Backend) (any, error) {
-			keys, err := s.List(ctx, m.filter)
+			read := s.List
+			if m.latest {
+				read = s.ListLatest
+			}
+			keys, err := read(ctx, m.filter)
 			return listed{keys}, err
 		})
 	case send:

@@ -32,19 +32,24 @@ func (r *LeaderReader) beatOn(ctx context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
 	r.every(ctx, beatEvery, func(ctx context.Context) {
-		r.mu.Lock()
-		r.beats++
-		count := r.beats
-		r.mu.Unlock()
+		count := r.count()
 		under.Go(func() { r.beatOnce(ctx, count) })
 	})
+}
+
+// count numbers the next beat.
+func (r *LeaderReader) count() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats++
+	return r.beats
 }
 
 // beatOnce sends one beat and keeps it if it was acknowledged in the life of the
 // connection in which it was sent.
 func (r *LeaderReader) beatOnce(ctx context.Context, count uint64) {
 	sent, life := time.Now(), r.life()
-	at, err := r.beater.beatAt(ctx, count)
+	at, err := r.beater.beat(ctx, count)
 	if err != nil || r.life() != life {
 		r.tell()
 		return
@@ -53,14 +58,15 @@ func (r *LeaderReader) beatOnce(ctx context.Context, count uint64) {
 	r.tell()
 }
 
-// acknowledged keeps a beat, and notes the end of a lapse.
+// acknowledged keeps a beat, and notes when there was none before it or they had lapsed.
 func (r *LeaderReader) acknowledged(sent time.Time, life, at uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.beat.err == nil && sent.Sub(r.beat.at) > beatLapse {
+	first := r.beat.err != nil || r.beat.life != life
+	if first || time.Since(r.beat.at) > beatLapse {
 		r.since = sent
 	}
-	if r.beat.err != nil || r.beat.life != life || sent.After(r.beat.at) {
-		r.beat, r.beatAt = proof{at: sent, life: life}, at
+	if first || sent.After(r.beat.at) {
+		r.beat, r.beatAt = proof{at: sent, life: life}, max(r.beatAt, at)
 	}
 }

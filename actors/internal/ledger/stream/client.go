@@ -112,24 +112,14 @@ type stored struct {
 	} `json:"message"`
 }
 
-// get reads the last message of a key from the leader.
+// get reads the last message of a key from whoever answers as the leader.
 func (c client) get(ctx context.Context, key string) (ledger.Row, bool, error) {
+	ask := struct {
+		Last string `json:"last_by_subj"`
+	}{c.cfg.Subject(key)}
 	var answer stored
-	err := c.ask(ctx, "STREAM.MSG.GET", lastBySubject{c.cfg.Subject(key)}, &answer)
-	if err != nil && answer.Refusal == nil {
-		return ledger.Row{}, false, fmt.Errorf("read %s: %w", key, err)
-	}
-	return c.rowOf(key, &answer)
-}
-
-// lastBySubject asks for the last message of a subject.
-type lastBySubject struct {
-	Last string `json:"last_by_subj"`
-}
-
-// rowOf reads what the leader says of a key.
-func (c client) rowOf(key string, answer *stored) (ledger.Row, bool, error) {
-	switch err := refused(answer); {
+	err := c.ask(ctx, "STREAM.MSG.GET", ask, &answer)
+	switch {
 	case refusedWith(err, codeNoMessage):
 		return ledger.Row{}, false, nil
 	case refusedWith(err, codeNoStream):
@@ -138,7 +128,7 @@ func (c client) rowOf(key string, answer *stored) (ledger.Row, bool, error) {
 		return ledger.Row{}, false, fmt.Errorf("read %s: %w", key, err)
 	}
 	m := answer.Message
-	if m.Subject != c.cfg.Subject(key) || m.Seq == 0 {
+	if m.Subject != ask.Last || m.Seq == 0 {
 		return ledger.Row{}, false, ledger.Corrupt(key, "another row was answered")
 	}
 	if err := unmarked(key, m.Header); err != nil {
@@ -157,20 +147,42 @@ func unmarked(key string, header []byte) error {
 }
 
 // beat writes this process's beat and waits for its acknowledgement, which only a
-// leader with a quorum can give.
-func (c client) beat(ctx context.Context, count uint64) error {
-	_, err := c.beatAt(ctx, count)
-	return err
-}
-
-// beatAt is beat, and says at which revision it stands.
-func (c client) beatAt(ctx context.Context, count uint64) (uint64, error) {
-	value, err := ledger.EncodeBeat(ledger.Beat{Instance: c.cfg.Instance, Count: count, At: time.Now()})
+// leader with a quorum can give. It says at which revision the beat stands.
+func (c client) beat(ctx context.Context, count uint64) (uint64, error) {
+	m, err := c.beatOf(count)
 	if err != nil {
 		return 0, err
 	}
-	at, err := c.publish(ctx, &nats.Msg{Subject: c.cfg.Subject(ledger.BeatKey(c.cfg.Instance)), Data: value})
-	if err != nil && messages.Describe(err) == messages.InternalFault {
+	return c.publishBeat(ctx, m)
+}
+
+// beatPinned is a beat that is taken only while a row stands at a revision; ledger.ErrLost
+// says that it does not.
+func (c client) beatPinned(ctx context.Context, count uint64, pin ledger.Pin) (uint64, error) {
+	m, err := c.beatOf(count)
+	if err != nil {
+		return 0, err
+	}
+	c.pin(m, pin)
+	return c.publishBeat(ctx, m)
+}
+
+func (c client) beatOf(count uint64) (*nats.Msg, error) {
+	value, err := ledger.EncodeBeat(ledger.Beat{Instance: c.cfg.Instance, Count: count, At: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	m := nats.NewMsg(c.cfg.Subject(ledger.BeatKey(c.cfg.Instance)))
+	m.Data = value
+	return m, nil
+}
+
+func (c client) publishBeat(ctx context.Context, m *nats.Msg) (uint64, error) {
+	at, err := c.publish(ctx, m)
+	switch {
+	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrContended):
+		return 0, err
+	case err != nil && messages.Describe(err) == messages.InternalFault:
 		return 0, messages.BrokerAway.From(err)
 	}
 	return at, err

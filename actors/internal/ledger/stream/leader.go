@@ -21,16 +21,12 @@ const (
 	beatReach = 2 * time.Second
 	// readReach is how long after its beat was sent a read may be answered.
 	readReach = 3500 * time.Millisecond
-	// beatLapse is more than lies between two acknowledged beats under one leader, and
-	// less than lies between the last of an old leader and the first of a new one.
+	// beatLapse is more than lies between a beat and the acknowledgement of the next
+	// under one leader, and less than the 4 s that a new one needs.
 	beatLapse = 2500 * time.Millisecond
-	// steadyFor is how long beats are acknowledged again before a read counts: a leader
-	// that was cut off takes itself for one until it has heard the new one, who speaks
-	// once a second. It answers reads meanwhile, and the new one the beats.
-	steadyFor = 2 * time.Second
 	// doubtFor is how long a leader that is cut off may take itself for one: it looks
 	// every 10 s whether it has heard of a quorum in the last 10. Whenever it comes back
-	// in that time, both answer.
+	// in that time, it answers reads until it has heard the new one, who takes the beats.
 	doubtFor = 25 * time.Second
 	// readTimeout bounds one read.
 	readTimeout = time.Second
@@ -58,10 +54,10 @@ type ReaderConfig struct {
 //
 // With one replica the leader is beyond doubt. With more, this connection writes a
 // beat each second, and a read is usable if a beat sent at most 2 s before it began
-// was acknowledged. A reconnect voids beats and proof. After a lapse of beats, in which
-// the leader may have changed, reads count again only when beats have been steady for
-// 2 s; and for some time everybody is heard who answers as the leader, until the one that
-// is has shown it.
+// was acknowledged. A reconnect voids beats and proof. For 25 s after the first beat, and
+// after a lapse of beats in which the leader may have changed, two servers may take
+// themselves for it; then every row that is read is confirmed by a beat pinned to it, which
+// only the one that leads can take.
 //
 // It is safe for concurrent use. Rows may be shared between callers, who must not
 // alter their values.
@@ -72,14 +68,15 @@ type LeaderReader struct {
 	shared shared
 	// life counts the lives of the connection: what was proved in one is void in the
 	// next. The library counts before it speaks to the new server.
-	life func() uint64
+	life     func() uint64
+	doubtFor time.Duration
 
 	mu     sync.Mutex
 	proof  proof
 	beat   proof
 	beats  uint64
 	beatAt uint64    // the revision of beat
-	since  time.Time // the first beat after the last lapse; zero before there was one
+	since  time.Time // the first beat of this life, or after a lapse
 	shown  error
 	unsaid bool
 }
@@ -106,7 +103,7 @@ func NewLeaderReader(conn *nats.Conn, cfg ReaderConfig) *LeaderReader {
 	beater := client{conn: conn, cfg: cfg.Config}
 	beater.cfg.Timeout = beatReach
 	return &LeaderReader{client: client{conn: conn, cfg: cfg.Config}, beater: beater, cfg: cfg, unsaid: true,
-		life:  func() uint64 { return conn.Stats().Reconnects },
+		life: func() uint64 { return conn.Stats().Reconnects }, doubtFor: doubtFor,
 		proof: proof{err: errIdle}, beat: proof{err: errIdle}}
 }
 
@@ -134,7 +131,7 @@ func (r *LeaderReader) Get(ctx context.Context, key string) (ledger.Row, bool, e
 // List names the keys that match filter.
 func (r *LeaderReader) List(ctx context.Context, filter string) (keys []string, err error) {
 	err = r.guarded(func() error {
-		keys, err = r.client.list(ctx, filter)
+		keys, err = r.client.list(ctx, filter, r.reached())
 		return err
 	})
 	if err != nil {
@@ -151,8 +148,8 @@ func (r *LeaderReader) State() error {
 
 func (r *LeaderReader) read(ctx context.Context, key string) (row ledger.Row, found bool, err error) {
 	err = r.guarded(func() error {
-		if since := r.doubtful(time.Now()); since > 0 {
-			row, found, err = r.client.getLatest(ctx, key, since)
+		if r.doubtful(time.Now()) {
+			row, found, err = r.client.confirmed(ctx, key, r.count)
 		} else {
 			row, found, err = r.client.get(ctx, key)
 		}
@@ -200,20 +197,21 @@ func (r *LeaderReader) usable(began time.Time, life uint64) (until time.Time, er
 		return began.Add(readReach), nil
 	case r.beat.life != life || r.beat.err != nil || began.Sub(r.beat.at) > beatReach:
 		return until, messages.Unproved.Because("no beat was acknowledged")
-	case !r.since.IsZero() && r.beat.at.Sub(r.since) < steadyFor:
-		return until, messages.Unproved.Because("the leader may be a new one")
 	}
 	return r.beat.at.Add(readReach), nil
 }
 
-// doubtful returns a beat that only the leader has, while another server may still take
-// itself for it; 0 otherwise.
-func (r *LeaderReader) doubtful(now time.Time) uint64 {
+// doubtful reports whether another server may still take itself for the leader.
+func (r *LeaderReader) doubtful(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.since.IsZero() || now.Sub(r.since) >= doubtFor {
-		return 0
-	}
+	return !r.cfg.proved() && now.Sub(r.since) < r.doubtFor
+}
+
+// reached is a revision that whoever leads has; 0 with one replica.
+func (r *LeaderReader) reached() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.beatAt
 }
 

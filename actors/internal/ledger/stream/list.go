@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cotal-ai/authplane/messages"
 )
 
 // page is one answer of STREAM.INFO that also names subjects.
@@ -12,14 +14,15 @@ type page struct {
 	envelope
 	Total int `json:"total"`
 	State struct {
+		Last     uint64            `json:"last_seq"`
 		Subjects map[string]uint64 `json:"subjects"`
 	} `json:"state"`
 }
 
 // list names the keys that match filter, page after page, from the leader. Keys are
 // never removed, so one that appears in between may push others onto two pages and
-// never past one.
-func (c client) list(ctx context.Context, filter string) ([]string, error) {
+// never past one. Whoever has not reached the revision does not lead.
+func (c client) list(ctx context.Context, filter string, reached uint64) ([]string, error) {
 	var keys []string
 	for offset := 0; ; {
 		ask := struct {
@@ -29,6 +32,9 @@ func (c client) list(ctx context.Context, filter string) ([]string, error) {
 		var answer page
 		if err := c.ask(ctx, "STREAM.INFO", ask, &answer); err != nil {
 			return nil, fmt.Errorf("list %s: %w", filter, err)
+		}
+		if answer.State.Last < reached {
+			return nil, fmt.Errorf("list %s: %w", filter, messages.BrokerAway.Because("another answered than who leads"))
 		}
 		for subject := range answer.State.Subjects {
 			keys = append(keys, strings.TrimPrefix(subject, c.cfg.prefix()))

@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,7 @@ func TestStaleLeaderIsNeverBelieved(t *testing.T) {
 	near := dial(t, c.servers[leader].ClientURL())
 	far := dial(t, c.servers[(leader+1)%3].ClientURL())
 	reader := stream.NewLeaderReader(near, stream.ReaderConfig{Config: cfg, Remembered: met})
+	stream.DoubtFor(reader, 0) // as one that has run for long
 	run(t, reader)
 	usable(t, reader)
 
@@ -90,7 +92,7 @@ func TestAMendedLeaderIsNotBelieved(t *testing.T) {
 	if leader < 0 {
 		t.Fatal("no leader after an acknowledged write")
 	}
-	var readers, bare []*watcher
+	var readers, bare, synced []*watcher
 	var states []func() error
 	for i, place := range []int{leader, (leader + 1) % 3, (leader + 2) % 3} {
 		conn := dial(t, c.servers[place].ClientURL())
@@ -100,12 +102,15 @@ func TestAMendedLeaderIsNotBelieved(t *testing.T) {
 		run(t, reader)
 		usable(t, reader)
 		states = append(states, reader.State)
-		readers = append(readers, observe(reader.Get))
+		readers = append(readers, observe(reader.Get), observe(named(reader.List)))
 		bare = append(bare, observe(stream.New(conn, own, stream.NewLanes(1)).Get))
+		writer := stream.New(conn, own, stream.NewLanes(1))
+		synced = append(synced, observe(afterSync(writer)), observe(named(writer.ListLatest)))
 	}
 	c.cut(leader)
-	far := dial(t, c.servers[(leader+1)%3].ClientURL())
-	write(t, stream.New(far, cfg, stream.NewLanes(stream.MaxLanes)), "k", "new")
+	far := stream.New(dial(t, c.servers[(leader+1)%3].ClientURL()), cfg, stream.NewLanes(stream.MaxLanes))
+	write(t, far, "k", "new")
+	write(t, far, "k2", "new")
 	acknowledged := time.Now()
 	c.mend(leader)
 	eventually(t, "everybody believes somebody again, long enough after", func() error {
@@ -119,16 +124,20 @@ func TestAMendedLeaderIsNotBelieved(t *testing.T) {
 		}
 		return nil
 	})
-	for i, w := range readers {
-		for _, o := range w.end() {
-			switch {
-			case o.err != nil && !errors.Is(o.err, messages.Unproved):
-				t.Errorf("reader %d: %v", i, o.err)
-			case o.err == nil && o.began.After(acknowledged) && o.value != "new":
-				t.Errorf("%v after the new value was acknowledged reader %d says %q", o.began.Sub(acknowledged), i, o.value)
+	check := func(who string, watchers []*watcher, refusal error) {
+		for i, w := range watchers {
+			for _, o := range w.end() {
+				switch {
+				case o.err != nil && !errors.Is(o.err, refusal):
+					t.Errorf("%s %d: %v", who, i, o.err)
+				case o.err == nil && o.began.After(acknowledged) && o.value != "new":
+					t.Errorf("%v after the new value was acknowledged %s %d says %q", o.began.Sub(acknowledged), who, i, o.value)
+				}
 			}
 		}
 	}
+	check("reader", readers, messages.Unproved)
+	check("writer", synced, messages.BrokerAway)
 	stale := 0
 	for _, w := range bare {
 		for _, o := range w.end() {
@@ -138,6 +147,28 @@ func TestAMendedLeaderIsNotBelieved(t *testing.T) {
 		}
 	}
 	t.Logf("without proof %d reads were stale", stale)
+}
+
+// afterSync reads as a writer does whose read is all that he has.
+func afterSync(b *stream.Backend) getFunc {
+	return func(ctx context.Context, key string) (ledger.Row, bool, error) {
+		if err := b.Sync(ctx); err != nil {
+			return ledger.Row{}, false, err
+		}
+		return b.Get(ctx, key)
+	}
+}
+
+// named reads which of the values the names of the rows tell.
+func named(list func(ctx context.Context, filter string) ([]string, error)) getFunc {
+	return func(ctx context.Context, key string) (ledger.Row, bool, error) {
+		keys, err := list(ctx, ">")
+		value := "old"
+		if slices.Contains(keys, key+"2") {
+			value = "new"
+		}
+		return ledger.Row{Value: []byte(value)}, true, err
+	}
 }
 
 // watcher reads one key over and over.

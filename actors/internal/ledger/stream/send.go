@@ -45,11 +45,15 @@ func (b *Backend) Send(ctx context.Context, batch ledger.Batch) (uint64, error) 
 func (c client) message(w ledger.Write) *nats.Msg {
 	m := nats.NewMsg(c.cfg.Subject(w.Key))
 	m.Data = w.Value
-	m.Header.Set(headerExpected, strconv.FormatUint(w.Pin.Revision, 10))
-	if w.Pin.Key != "" {
-		m.Header.Set(headerExpectedSubject, c.cfg.Subject(w.Pin.Key))
-	}
+	c.pin(m, w.Pin)
 	return m
+}
+
+func (c client) pin(m *nats.Msg, pin ledger.Pin) {
+	m.Header.Set(headerExpected, strconv.FormatUint(pin.Revision, 10))
+	if pin.Key != "" {
+		m.Header.Set(headerExpectedSubject, c.cfg.Subject(pin.Key))
+	}
 }
 
 // publishBatch sends all rows without waiting in between. Only the last asks for an
