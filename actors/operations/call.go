@@ -3,14 +3,13 @@ package operations
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/cotal-ai/authplane/actors/internal/broker"
-	"github.com/cotal-ai/authplane/actors/internal/ledger"
-	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -20,11 +19,11 @@ const finishWithin = 2 * time.Second
 
 // call is the one life of a call's actor.
 type call struct {
-	life               *supervisor.Life
-	calls              *Calls
-	endpoint, instance string
-	place              *place
-	held               *held
+	life  *supervisor.Life
+	calls *Calls
+	job   Job
+	place *place
+	held  *held
 
 	conn *broker.Conn // nil until it is open
 	// stop ends the work, and worked is closed when it has ended; both are nil before it
@@ -37,7 +36,7 @@ type call struct {
 
 type opened struct{ conn *broker.Conn }
 
-// Receive answers RegisterInstance and ReconcileInstance with InstanceRegistered.
+// Receive answers what the job is asked.
 func (c *call) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *supervisor.Open:
@@ -45,14 +44,6 @@ func (c *call) Receive(ctx actor.Context) {
 	case opened:
 		c.conn = m.conn
 		c.life.Opened()
-	case messages.RegisterInstance:
-		c.begin(ctx.Sender(), func(ctx context.Context, r *ledger.Registrar, _ *ledger.Store) (messages.InstanceRegistered, error) {
-			return r.Register(ctx, m)
-		})
-	case messages.ReconcileInstance:
-		c.begin(ctx.Sender(), func(ctx context.Context, r *ledger.Registrar, s *ledger.Store) (messages.InstanceRegistered, error) {
-			return r.Reconcile(ctx, m, c.gone(s))
-		})
 	case *supervisor.Drain:
 		c.life.Drained(nil)
 	case *supervisor.Close:
@@ -63,19 +54,22 @@ func (c *call) Receive(ctx actor.Context) {
 				c.life.ClosedWith(nil)
 			})
 		}
+	default:
+		if reflect.TypeOf(m) == reflect.TypeOf(c.job.Ask) {
+			c.begin(ctx.Sender())
+		}
 	}
 }
 
-// connect opens the one connection of this life, makes sure that the stream behind it
-// is ours, and ends the life with it.
+// connect opens the one connection of this life, makes sure of what is behind it, and ends the life with it.
 func (c *call) connect(ctx context.Context) {
 	defer c.place.leave()
-	conn, err := c.calls.config.Dialer.Dial(ctx, broker.HostRegistration(c.endpoint, c.instance), func(conn *broker.Conn) error {
+	conn, err := c.calls.config.Dialer.Dial(ctx, c.job.Role, func(conn *broker.Conn) error {
 		c.held.Store(conn)
 		return c.life.Hold(conn)
 	})
-	if err == nil {
-		err = stream.Prove(ctx, conn.NATS(), c.stream(), c.calls.config.Remembered())
+	if err == nil && c.job.Prove != nil {
+		err = c.job.Prove(ctx, conn)
 	}
 	if err != nil {
 		c.fail(err)
@@ -99,16 +93,8 @@ func (c *call) fail(err error) {
 	c.life.Fail(err)
 }
 
-// stream is the authority stream as the connection may use it: its beat is the
-// instance's.
-func (c *call) stream() stream.Config {
-	of := c.calls.config.Stream
-	of.Instance = c.instance
-	return of
-}
-
 // begin works on the one thing that this actor is asked for.
-func (c *call) begin(to *actor.PID, do func(context.Context, *ledger.Registrar, *ledger.Store) (messages.InstanceRegistered, error)) {
+func (c *call) begin(to *actor.PID) {
 	if c.worked != nil || c.closing.Load() {
 		c.life.Reply(to, messages.ServiceClosing)
 		return
@@ -116,12 +102,11 @@ func (c *call) begin(to *actor.PID, do func(context.Context, *ledger.Registrar, 
 	ctx, stop := context.WithTimeout(c.life.Context(), workWithin)
 	worked := make(chan struct{})
 	c.stop, c.worked = stop, worked
-	store := ledger.NewStore(stream.New(c.conn.NATS(), c.stream(), c.calls.config.Lanes), ledger.DefaultPatience())
-	registrar := ledger.NewRegistrar(store, c.evict(store), nil).Over(c.conn.User()).Hosting()
+	at := Site{Conn: c.conn, life: c.life}
 	c.life.Go("work", func(context.Context) {
 		defer close(worked)
 		defer stop()
-		answer, err := do(ctx, registrar, store)
+		answer, err := c.job.Do(ctx, at)
 		switch {
 		case err == nil:
 			c.life.Reply(to, answer)

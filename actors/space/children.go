@@ -7,6 +7,7 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/callout"
 	"github.com/cotal-ai/authplane/actors/exchange"
+	"github.com/cotal-ai/authplane/actors/hosting"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/operations"
@@ -66,8 +67,14 @@ func (h *Handle) operationsConfig() operations.Config {
 	config := h.planeConfig()
 	return operations.Config{
 		Dialer: config.Dialer, Stream: config.Stream, Remembered: config.Installation.Remembered, Lanes: config.Lanes,
-		Observer: plane.Observer, Evictor: plane.Evictor, Presence: presencePath, Writer: plane.Writer,
-		CalloutUsers: config.CalloutUsers, Outlives: config.Outlives, Closing: h.closing,
+		Closing: h.closing,
+	}
+}
+
+func (h *Handle) hostingConfig(calls *operations.Calls) hosting.Config {
+	return hosting.Config{
+		Calls: calls, Observer: plane.Observer, Evictor: plane.Evictor, Presence: presencePath, Writer: plane.Writer,
+		CalloutUsers: h.parts.calloutUsers(), Outlives: h.outlives(),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/cotal-ai/authplane/actors/operations"
+	"github.com/cotal-ai/authplane/actors/hosting"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -27,7 +27,7 @@ type Handle struct {
 	// tree is nil while the space opens; the loopback face may ask by then.
 	tree  atomic.Pointer[supervisor.Tree]
 	door  *actor.PID
-	calls *operations.Calls
+	hosts *hosting.Hosts
 	// closing is closed when Close is first called, and closed when all has ended.
 	closing chan struct{}
 	close   sync.Once

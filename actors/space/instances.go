@@ -49,7 +49,7 @@ func (h *Handle) RegisterHostInstance(ctx context.Context, endpoint, instance st
 	if endpoint == registrar.Endpoint {
 		return messages.InstanceRegistered{}, messages.InstanceForeign.Because("the instances of %s are this service's own", endpoint)
 	}
-	return h.calls.Register(ctx, tree, ask)
+	return h.hosts.Register(ctx, tree, ask)
 }
 
 // RepairInstance opens a gate that a registration which died left frozen, for the
@@ -64,7 +64,7 @@ func (h *Handle) RepairInstance(ctx context.Context, endpoint, instance string) 
 	if err != nil {
 		return messages.InstanceRegistered{}, err
 	}
-	return h.calls.Repair(ctx, tree, messages.ReconcileInstance{Endpoint: endpoint, Instance: instance})
+	return h.hosts.Repair(ctx, tree, messages.ReconcileInstance{Endpoint: endpoint, Instance: instance})
 }
 
 // open is the tree, unless the space closes, or opens.

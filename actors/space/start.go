@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/cotal-ai/authplane/actors/hosting"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -64,7 +65,7 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 	if err := state.write(capabilityFile, []byte(h.parts.capability.Reveal())); err != nil {
 		return nil, err
 	}
-	h.calls = operations.New(h.operationsConfig())
+	h.hosts = hosting.New(h.hostingConfig(operations.New(h.operationsConfig())))
 	tree, err := supervisor.Start(ctx, system, h.root(), h.options()...)
 	if err != nil {
 		h.metrics.unregister()

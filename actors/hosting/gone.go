@@ -1,4 +1,4 @@
-package operations
+package hosting
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
+	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -28,16 +29,23 @@ const (
 	learnWithin = 20 * time.Second
 )
 
+// work is one registration or repair.
+type work struct {
+	hosts              *Hosts
+	at                 operations.Site
+	endpoint, instance string
+}
+
 // gone proves that whoever froze a gate can act no more: no server lists the
 // connection over which that was done, or its time has run out.
-func (c *call) gone(store *ledger.Store) ledger.Gone {
+func (w *work) gone(store *ledger.Store) ledger.Gone {
 	return func(ctx context.Context, frozen messages.Instance) error {
-		known := time.Since(c.calls.seen.since("registration " + frozen.Operation.ID))
+		known := time.Since(w.hosts.seen.since("registration " + frozen.Operation.ID))
 		roster, err := ledger.Roster(ctx, store)
 		if err != nil {
 			return err
 		}
-		swept, err := servers{c}.Sweep(ctx, messages.SweepConnections{Account: string(trust.CTRL), Known: roster})
+		swept, err := servers{w}.Sweep(ctx, messages.SweepConnections{Account: string(trust.CTRL), Known: roster})
 		for _, conn := range swept.Connections {
 			if ledger.FrozenBy(frozen, conn.User) {
 				return messages.RegistrationAlive.Because("%s is connected to server %s", conn.Label, conn.ServerName)
@@ -58,18 +66,18 @@ func (c *call) gone(store *ledger.Store) ledger.Gone {
 }
 
 // evict proves that none of the holders is connected any more.
-func (c *call) evict(store *ledger.Store) ledger.Evict {
+func (w *work) evict(store *ledger.Store) ledger.Evict {
 	return func(ctx context.Context, holders []messages.Principal) error {
 		// Services of the infrastructure are no principals, and none is connected as one.
 		people := slices.DeleteFunc(slices.Clone(holders), func(p messages.Principal) bool { return p.Owner == names.LocalOwner })
 		if len(people) == 0 {
 			return nil
 		}
-		order := evict.Ask{Operation: names.NewUID(), Callouts: c.calls.config.CalloutUsers}
+		order := evict.Ask{Operation: names.NewUID(), Callouts: w.hosts.config.CalloutUsers}
 		for _, p := range people {
 			order.Targets = append(order.Targets, messages.Target{Principal: p})
 		}
-		err := c.clear(ctx, store, order)
+		err := w.clear(ctx, store, order)
 		switch {
 		case err == nil:
 			return nil
@@ -81,16 +89,16 @@ func (c *call) evict(store *ledger.Store) ledger.Evict {
 	}
 }
 
-func (c *call) clear(ctx context.Context, store *ledger.Store, order evict.Ask) (err error) {
-	if c.calls.config.Outlives > 0 {
-		return c.outlast(ctx, store, order)
+func (w *work) clear(ctx context.Context, store *ledger.Store, order evict.Ask) (err error) {
+	if w.hosts.config.Outlives > 0 {
+		return w.outlast(ctx, store, order)
 	}
 	if order.Known, err = ledger.Roster(ctx, store); err != nil {
 		return err
 	}
-	outcome, err := evict.Run(ctx, evict.Ports{Servers: servers{c}, Responders: responders{c}}, order, nil)
+	outcome, err := evict.Run(ctx, evict.Ports{Servers: servers{w}, Responders: responders{w}}, order, nil)
 	if len(outcome.Learnt) > 0 {
-		_, learnt := ask[messages.KnownServers](ctx, learnWithin, c.ref(c.calls.config.Writer), messages.LearnServers{Names: outcome.Learnt})
+		_, learnt := ask[messages.KnownServers](ctx, learnWithin, w.ref(w.hosts.config.Writer), messages.LearnServers{Names: outcome.Learnt})
 		if err == nil {
 			err = learnt
 		}
@@ -102,22 +110,22 @@ func (c *call) clear(ctx context.Context, store *ledger.Store, order evict.Ask) 
 // there when the gate was frozen. The gate stays frozen in its generation, whoever
 // registers meanwhile, so that a later call need not begin anew; one that would wait
 // for too long is told until when.
-func (c *call) outlast(ctx context.Context, store *ledger.Store, order evict.Ask) error {
-	gate, err := ledger.NewReader(store, nil).Instance(ctx, messages.ReadInstance{Endpoint: c.endpoint, Instance: c.instance})
+func (w *work) outlast(ctx context.Context, store *ledger.Store, order evict.Ask) error {
+	gate, err := ledger.NewReader(store, nil).Instance(ctx, messages.ReadInstance{Endpoint: w.endpoint, Instance: w.instance})
 	if err != nil {
 		return err
 	}
-	longest := c.calls.config.Outlives
-	since := c.calls.seen.since(fmt.Sprintf("gate %s.%s.%d", c.endpoint, c.instance, gate.Generation))
+	longest := w.hosts.config.Outlives
+	since := w.hosts.seen.since(fmt.Sprintf("gate %s.%s.%d", w.endpoint, w.instance, gate.Generation))
 	order.Frozen, order.Expires = since, since.Add(evict.Outlived(longest))
 	if deadline, _ := ctx.Deadline(); since.Add(evict.Proved(longest)).After(deadline.Add(-time.Second)) {
 		return messages.EvictionUnproved.Because("the longest permission runs out at %s", order.Expires.UTC().Format(time.RFC3339))
 	}
-	_, err = evict.Run(ctx, evict.Ports{Servers: servers{c}}, order, nil)
+	_, err = evict.Run(ctx, evict.Ports{Servers: servers{w}}, order, nil)
 	return err
 }
 
-func (c *call) ref(path string) supervisor.Ref { return c.life.Ref(path) }
+func (w *work) ref(path string) supervisor.Ref { return w.at.Ref(path) }
 
 // ask asks an actor, for no longer than within.
 func ask[T any](ctx context.Context, within time.Duration, to supervisor.Ref, m any) (T, error) {
@@ -131,26 +139,26 @@ func ask[T any](ctx context.Context, within time.Duration, to supervisor.Ref, m 
 }
 
 // servers asks the observer and the evictor.
-type servers struct{ c *call }
+type servers struct{ w *work }
 
 // Observe and the rest are evict.Servers.
 func (s servers) Observe(ctx context.Context, known []string) (messages.Roster, error) {
-	return ask[messages.Roster](ctx, answerWithin, s.c.ref(s.c.calls.config.Observer), messages.ObserveServers{Known: known})
+	return ask[messages.Roster](ctx, answerWithin, s.w.ref(s.w.hosts.config.Observer), messages.ObserveServers{Known: known})
 }
 
 func (s servers) Sweep(ctx context.Context, m messages.SweepConnections) (messages.Swept, error) {
-	return ask[messages.Swept](ctx, answerWithin, s.c.ref(s.c.calls.config.Observer), m)
+	return ask[messages.Swept](ctx, answerWithin, s.w.ref(s.w.hosts.config.Observer), m)
 }
 
 func (s servers) Kick(ctx context.Context, connections []messages.ConnectionRef) ([]messages.KickResult, error) {
-	answer, err := ask[messages.Kicked](ctx, answerWithin, s.c.ref(s.c.calls.config.Evictor), messages.KickConnections{Connections: connections})
+	answer, err := ask[messages.Kicked](ctx, answerWithin, s.w.ref(s.w.hosts.config.Evictor), messages.KickConnections{Connections: connections})
 	return answer.Results, err
 }
 
 // responders asks presence, which has every process of the space settle.
-type responders struct{ c *call }
+type responders struct{ w *work }
 
 // Settle is evict.Responders.
 func (r responders) Settle(ctx context.Context, m messages.SettleResponders) (messages.Settled, error) {
-	return ask[messages.Settled](ctx, answerWithin, r.c.ref(r.c.calls.config.Presence), m)
+	return ask[messages.Settled](ctx, answerWithin, r.w.ref(r.w.hosts.config.Presence), m)
 }
