@@ -82,7 +82,7 @@ func (c *call) yield() {
 // readBody takes the body in, whole, if this endpoint has one.
 func (c *call) readBody() error {
 	if len(c.to.media) == 0 {
-		return nil
+		return c.noBody()
 	}
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(c.to.media, media) {
@@ -96,6 +96,20 @@ func (c *call) readBody() error {
 		return messages.BodyTooLarge.Because("at most %d bytes", MaxBody)
 	}
 	return c.receive()
+}
+
+// noBody refuses a body where nothing is read from one. Of one whose length is not
+// said only the arrival shows whether there is any.
+func (c *call) noBody() error {
+	if !c.to.closed() || c.r.ContentLength == 0 {
+		return nil
+	}
+	if c.r.ContentLength < 0 {
+		if err := c.receive(); err != nil || len(c.body) == 0 {
+			return err
+		}
+	}
+	return messages.Malformed.Because("send no body")
 }
 
 func (c *call) receive() error {

@@ -146,6 +146,9 @@ func (f *Face) answer(c *call) error {
 	if c.to.guarded && !f.holdsCapability(c.r) {
 		return f.failed(f.capabilityFailures, c, messages.CapabilityInvalid)
 	}
+	if c.to.closed() && !c.to.waits && c.r.URL.RawQuery != "" {
+		return messages.Malformed.Because("there is no query here")
+	}
 	if err := c.readBody(); err != nil {
 		return err
 	}

@@ -32,13 +32,13 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("POST", "/oauth2/token", endpoint{serve: f.token, guarded: true, queued: true, proves: true, oauth: true, media: form})
 
 	rs.on("GET", "/v1/grants", endpoint{serve: f.listGrants, guarded: true, queued: true})
-	rs.on("POST", "/v1/grants", endpoint{serve: f.putGrant, guarded: true, queued: true, media: json})
+	rs.on("POST", "/v1/grants", endpoint{serve: f.putGrant, guarded: true, queued: true, waits: true, media: json})
 	rs.on("GET", "/v1/grants/{owner}/{actor}", endpoint{serve: f.showGrant, guarded: true, queued: true})
-	rs.on("PUT", "/v1/grants/{owner}/{actor}", endpoint{serve: f.editGrant, guarded: true, queued: true, media: json})
+	rs.on("PUT", "/v1/grants/{owner}/{actor}", endpoint{serve: f.editGrant, guarded: true, queued: true, waits: true, media: json})
 	rs.on("DELETE", "/v1/grants/{owner}/{actor}", endpoint{serve: f.revokeGrant, guarded: true, queued: true})
 
-	rs.on("POST", "/v1/retire", endpoint{serve: f.retire, guarded: true, queued: true, media: json})
-	rs.on("POST", "/v1/takeover", endpoint{serve: f.takeover, guarded: true, queued: true, media: json})
+	rs.on("POST", "/v1/retire", endpoint{serve: f.retire, guarded: true, queued: true, waits: true, media: json})
+	rs.on("POST", "/v1/takeover", endpoint{serve: f.takeover, guarded: true, queued: true, waits: true, media: json})
 	rs.on("GET", "/v1/operations", endpoint{serve: f.listOperations, guarded: true, queued: true})
 	rs.on("GET", "/v1/operations/{id}", endpoint{serve: f.showOperation, guarded: true, queued: true})
 	rs.on("GET", "/v1/roster", endpoint{serve: f.roster, guarded: true, queued: true})

@@ -23,9 +23,16 @@ type endpoint struct {
 	oauth bool
 	// streams answers without end, so that HEAD makes no sense.
 	streams bool
+	// waits may have the parameter wait in its query, and reads it.
+	waits bool
 	// media lists the types its body may have; none means that it takes no body.
 	media []string
 }
+
+// closed reports whether what this endpoint does not know is refused, instead of being
+// done without: whoever sends it means something by it. Probes, documents and what an
+// RFC describes pass over it, as their callers expect.
+func (e endpoint) closed() bool { return !e.oauth && (e.guarded || len(e.media) > 0) }
 
 const (
 	mediaJSON = "application/json"
