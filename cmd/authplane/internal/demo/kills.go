@@ -14,15 +14,14 @@ import (
 // healing is how long any actor may be away.
 const healing = 2 * time.Second
 
-// killEverything kills every actor once, one after another, each in another way
-// than the one before it.
+// killEverything kills every actor that stands once, one after another, each in another
+// way than the one before it.
 func (s *story) killEverything(ctx context.Context) (string, error) {
 	ways := []string{"panic", "stop", "disconnect"}
 	counts := map[string]int{}
 	var slowest time.Duration
 	var slow string
-	actors := leavesOf(s.subject.Tree())
-	for i, path := range actors {
+	for i, path := range s.actors {
 		turn := i % len(ways)
 		how, took, err := s.killOne(ctx, path, slices.Concat(ways[turn:], ways[:turn]))
 		if err != nil {
@@ -40,15 +39,19 @@ func (s *story) killEverything(ctx context.Context) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%d actors died, %s; each came back, the slowest (%s) after %d ms",
-		len(actors), strings.Join(told, ", "), slow, slowest.Milliseconds()), nil
+		len(s.actors), strings.Join(told, ", "), slow, slowest.Milliseconds()), nil
 }
 
 // killOne kills an actor in the first way that applies to it, and waits until its
-// next life is open.
+// next life is open. The death of another one may have taken it down, and then it is
+// back first.
 func (s *story) killOne(ctx context.Context, path string, ways []string) (string, time.Duration, error) {
 	watching, stop := context.WithTimeout(ctx, healing)
 	defer stop()
 	events := s.subject.Events(watching)
+	if err := s.healed(watching, events, path, 0); err != nil {
+		return "", 0, fmt.Errorf("%s: %w", path, err)
+	}
 	for _, how := range ways {
 		began := time.Now()
 		_, generation, err := s.subject.Kill(ctx, path, how)
@@ -86,13 +89,16 @@ func (s *story) healed(ctx context.Context, events <-chan messages.Event, path s
 	}
 }
 
-// leavesOf lists the paths of the actors that are no places of others.
-func leavesOf(actors []messages.Actor) []string {
-	var paths []string
+// standing lists the paths of the actors that are no places of others. It fails if one
+// is not open.
+func standing(actors []messages.Actor) (paths []string, err error) {
 	for _, a := range actors {
-		if !a.Group {
+		switch {
+		case a.State != "open":
+			return nil, fmt.Errorf("%s is %s", a.Path, a.State)
+		case !a.Group:
 			paths = append(paths, a.Path)
 		}
 	}
-	return paths
+	return paths, nil
 }

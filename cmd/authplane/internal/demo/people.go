@@ -35,7 +35,11 @@ func (s *story) boot(ctx context.Context) (string, error) {
 	if status := subject.Status(); status.State != messages.SpaceReady {
 		return "", fmt.Errorf("the space is %s: %s", status.State, status.Cause)
 	}
-	return fmt.Sprintf("broker, identity provider and a space of %d actors, every one open", len(leavesOf(subject.Tree()))), nil
+	// What is begun later ends with its work; these are there until the space closes.
+	if s.actors, err = standing(subject.Tree()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("broker, identity provider and a space of %d actors, every one open", len(s.actors)), nil
 }
 
 func (s *story) grant(ctx context.Context) (string, error) {

@@ -52,6 +52,7 @@ type story struct {
 	stage   Stage
 	subject Subject
 	client  *service.Client
+	actors  []string // the paths of those that stand while the space does
 	alice   person
 	bob     person
 }

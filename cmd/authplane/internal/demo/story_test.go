@@ -42,11 +42,17 @@ type patient struct {
 	way        string
 	generation uint64
 	killed     []string
+	// away is how often the tree is still looked at before the actor is open.
+	away int
 }
 
 func (p *patient) Record() service.Record { return service.Record{Space: "demo"} }
 
 func (p *patient) Tree() []messages.Actor {
+	if p.away > 0 {
+		p.away--
+		return []messages.Actor{{Path: "plane/writer", State: "restarting", Generation: p.generation}}
+	}
 	return []messages.Actor{
 		{Path: "demo", Group: true, State: "open", Generation: 1},
 		{Path: "plane", Group: true, State: "open", Generation: 1},
@@ -55,7 +61,7 @@ func (p *patient) Tree() []messages.Actor {
 }
 
 func (p *patient) Kill(_ context.Context, path, how string) (string, uint64, error) {
-	if how != p.way {
+	if how != p.way || p.away > 0 {
 		return "", 0, messages.KillInapplicable
 	}
 	p.killed = append(p.killed, path+" "+how)
@@ -67,14 +73,18 @@ func (p *patient) Kill(_ context.Context, path, how string) (string, uint64, err
 }
 
 func (p *patient) Events(ctx context.Context) <-chan messages.Event {
-	out := make(chan messages.Event)
+	out := make(chan messages.Event, 8)
+	for range p.away {
+		out <- messages.Event{}
+	}
 	context.AfterFunc(ctx, func() { close(out) })
 	return out
 }
 
 func TestEveryActorIsKilledInAWayThatApplies(t *testing.T) {
-	p := &patient{heals: true, way: "disconnect", generation: 1}
-	told, err := (&story{subject: p}).killEverything(t.Context())
+	// Another death took it down.
+	p := &patient{heals: true, way: "disconnect", generation: 1, away: 2}
+	told, err := (&story{subject: p, actors: []string{"plane/writer"}}).killEverything(t.Context())
 	if err != nil || !strings.Contains(told, "1 actors died, 1 by disconnect") {
 		t.Errorf("told %q, %v", told, err)
 	}
@@ -83,12 +93,22 @@ func TestEveryActorIsKilledInAWayThatApplies(t *testing.T) {
 	}
 }
 
+func TestABootWithoutAnActorIsNone(t *testing.T) {
+	paths, err := standing((&patient{generation: 1}).Tree())
+	if err != nil || !slices.Equal(paths, []string{"plane/writer"}) {
+		t.Errorf("standing are %v, %v", paths, err)
+	}
+	if paths, err := standing((&patient{generation: 1, away: 1}).Tree()); err == nil {
+		t.Errorf("one restarts, and standing are %v", paths)
+	}
+}
+
 func TestAnActorThatStaysDeadFailsTheStory(t *testing.T) {
 	for name, p := range map[string]*patient{
 		"it does not come back": {way: "panic", generation: 1},
 		"it cannot be killed":   {way: "old age", generation: 1},
 	} {
-		if _, err := (&story{subject: p}).killEverything(t.Context()); err == nil {
+		if _, err := (&story{subject: p, actors: []string{"plane/writer"}}).killEverything(t.Context()); err == nil {
 			t.Errorf("%s, and nobody minds", name)
 		}
 	}
