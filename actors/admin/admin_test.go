@@ -50,17 +50,24 @@ func TestRefusalsOverTheRail(t *testing.T) {
 	}{
 		{mine, laptop, uid, `{"op_id":"` + ledger.OperationOf(another) + `"}`, "403", "operation.underived"},
 		{mine, laptop, uid, `{"force":true}`, "400", "request.malformed"},
+		// A caller names no gate of its own: who it is the server says.
+		{mine, laptop, uid, `{"serveEndpoint":"svc","serveInstanceId":"` + another + `","serveEpoch":0}`, "400", "request.malformed"},
+		{mine, laptop, uid, `{"wait_ms":0}` + strings.Repeat(" ", 1024), "400", "request.malformed"},
+		{mine, laptop, uid, strings.Repeat("[", 1<<19), "400", "request.malformed"},
+		{mine, laptop, uid, strings.Repeat(`{"a":`, 200), "400", "request.malformed"},
+		{mine, laptop, uid, "\x00\xff", "400", "request.malformed"},
+		{mine, laptop, uid, `{"op_id":"` + "\xff" + `"}`, "400", "request.malformed"},
 		{stale, laptop, another, "", "401", "incarnation.superseded"},
 		{nobody, manager, uid, "", "412", "incarnation.unknown"},
 	} {
 		got := s.ask(c.nc, c.target, c.uid, c.body)
-		if got.status != c.status || got.Error.Reason != c.reason || !strings.Contains(got.Error.Message+"nothing was changed", "nothing was changed") {
+		if got.status != c.status || got.Error.Reason != c.reason || !got.undone() {
 			t.Errorf("%s of %s: %+v", c.body, c.uid, got)
 		}
 	}
 	// Somebody of the same account who was minted for everything is nobody here.
 	everything := natsdtest.Connect(t, s.space.URL(), s.space.Material, trust.SVC, natsdtest.Everything())
-	if got := s.ask(everything, laptop, uid, ""); got.status != "403" || got.Error.Reason != "rail.caller" {
+	if got := s.ask(everything, laptop, uid, ""); got.status != "403" || got.Error.Reason != "rail.caller" || !got.undone() {
 		t.Errorf("answered %+v", got)
 	}
 	if asked := s.plane.retirements(); len(asked) != 0 {

@@ -20,11 +20,16 @@ type refused struct {
 		Reason    string        `json:"reason"`
 		Message   string        `json:"message"`
 		Retryable bool          `json:"retryable"`
+		// Changed is false, and there, where it is certain that nothing was.
+		Changed *bool `json:"changed,omitempty"`
 		// OpID and Step are of the operation that goes on, if one does.
 		OpID string                 `json:"op_id,omitempty"`
 		Step messages.OperationStep `json:"step,omitempty"`
 	} `json:"error"`
 }
+
+// unchanged is how a refusal says that nothing came of it.
+const unchanged = "nothing was changed"
 
 // refusal is how a NATS service says no: the status of the code and the text in the
 // headers, and the whole in the body.
@@ -33,6 +38,12 @@ func refusal(err error) (nats.Header, []byte) {
 	var body refused
 	body.Error.Code, body.Error.Reason, body.Error.Retryable = entry.Code, entry.Reason, entry.Retryable
 	body.Error.Message = messages.PublicText(err)
+	if u := (*rail.Undone)(nil); errors.As(err, &u) {
+		body.Error.Changed = new(bool)
+		if !strings.Contains(body.Error.Message, unchanged) {
+			body.Error.Message += "; " + unchanged
+		}
+	}
 	if p := (*rail.Pending)(nil); errors.As(err, &p) {
 		body.Error.OpID, body.Error.Step = p.OpID, p.Step
 	}

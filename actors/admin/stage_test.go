@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,12 +46,12 @@ type plane struct {
 	held  bool
 	asked []messages.AskRetirement
 	over  chan struct{} // closed when the retirement is over
-	// heard is told of every retirement that is asked for; 16 is more than a test has.
+	// heard is told of every retirement that is asked for; 4096 is more than a test has.
 	heard chan struct{}
 }
 
 func newPlane(held bool) *plane {
-	return &plane{held: held, over: make(chan struct{}), heard: make(chan struct{}, 16)}
+	return &plane{held: held, over: make(chan struct{}), heard: make(chan struct{}, 4096)}
 }
 
 func (p *plane) answer(ctx context.Context, m any) (any, error) {
@@ -216,6 +217,7 @@ type answer struct {
 	Error   struct {
 		Code, Reason, Message string
 		Retryable             bool
+		Changed               *bool
 		OpID                  string `json:"op_id"`
 		Step                  string
 	}
@@ -232,6 +234,11 @@ func (s *stage) read(m *nats.Msg) answer {
 		s.Errorf("headers %v and body %s differ", m.Header, m.Data)
 	}
 	return a
+}
+
+// undone insists that a refusal says that nothing was changed.
+func (a answer) undone() bool {
+	return a.Error.Changed != nil && !*a.Error.Changed && strings.Contains(a.Error.Message, "nothing was changed")
 }
 
 // ask asks for the end of an incarnation once the rail is there.

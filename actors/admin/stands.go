@@ -17,8 +17,15 @@ import (
 )
 
 const (
-	// maxQuestions is how many are worked on at once; one more is answered with Busy.
-	maxQuestions = 256
+	// maxQuestions is how many are taken in; one more is answered with Busy.
+	maxQuestions = 2048
+	// maxWorking is how many of them are worked on at once. The others wait for their
+	// turn, but no longer than turnWithin: then they are answered with Busy.
+	maxWorking = 64
+	turnWithin = 10 * time.Second
+	// maxWaiting is how many wait for an operation, which takes no turn; one more is told
+	// at once how far its operation is.
+	maxWaiting = 1024
 	// flushWithin bounds the wait for the broker to have heard.
 	flushWithin = 5 * time.Second
 	// version of what the rail speaks.
@@ -31,9 +38,9 @@ type stands struct {
 	life  *supervisor.Life
 	rail  *rail.Rail
 	space string
-	// questions holds one word for each that is worked on; its capacity is how many
-	// may be.
-	questions chan struct{}
+	// questions holds one word for each that is taken in, turns for each that is worked
+	// on, and waiting for each that waits for an operation; the capacities are how many may.
+	questions, turns, waiting chan struct{}
 	// ctx ends with the life, or when the rail falls silent.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -47,7 +54,8 @@ type stands struct {
 }
 
 func newStands(life *supervisor.Life, r *rail.Rail, space string) *stands {
-	s := &stands{life: life, rail: r, space: space, questions: make(chan struct{}, maxQuestions), services: map[*broker.Conn]micro.Service{}}
+	s := &stands{life: life, rail: r, space: space, services: map[*broker.Conn]micro.Service{}, questions: make(chan struct{}, maxQuestions),
+		turns: make(chan struct{}, maxWorking), waiting: make(chan struct{}, maxWaiting)}
 	s.ctx, s.cancel = context.WithCancel(life.Context())
 	return s
 }
@@ -169,14 +177,42 @@ func (s *stands) take(name string, request micro.Request, do func(context.Contex
 	select {
 	case s.questions <- struct{}{}:
 	default:
-		s.answer(request.Reply(), nil, messages.Busy)
+		s.answer(request.Reply(), nil, rail.Refuse(messages.Busy))
 		return
 	}
 	s.life.Go(name, func(context.Context) {
 		defer func() { <-s.questions }()
-		value, err := do(s.ctx, q)
+		value, err := s.inTurn(q, do)
 		s.answer(request.Reply(), value, err)
 	})
+}
+
+// inTurn works on a question when its turn has come.
+func (s *stands) inTurn(q rail.Question, do func(context.Context, rail.Question) (any, error)) (any, error) {
+	late := time.NewTimer(turnWithin)
+	defer late.Stop()
+	select {
+	case s.turns <- struct{}{}:
+	case <-late.C:
+		return nil, rail.Refuse(messages.Busy)
+	case <-s.ctx.Done():
+		return nil, rail.Refuse(messages.PlaneAway)
+	}
+	giveBack := sync.OnceFunc(func() { <-s.turns })
+	defer giveBack()
+	leave := func() {}
+	defer func() { leave() }()
+	q.Waits = func() bool {
+		select {
+		case s.waiting <- struct{}{}:
+			leave = func() { <-s.waiting }
+			giveBack()
+			return true
+		default:
+			return false
+		}
+	}
+	return do(s.ctx, q)
 }
 
 // answer says yes or no over the newest connection: the one that heard the question

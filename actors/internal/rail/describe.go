@@ -19,10 +19,10 @@ type Description struct {
 // Describe tells any user of the callers' account what the rail answers.
 func (r *Rail) Describe(q Question) (Description, error) {
 	if _, err := r.caller(q); err != nil {
-		return Description{}, err
+		return Description{}, Refuse(err)
 	}
 	if len(q.Body) > 0 {
-		return Description{}, messages.Malformed.Because("send no body")
+		return Description{}, Refuse(messages.Malformed.Because("send no body"))
 	}
 	return Description{
 		Space: r.config.Space, Service: broker.AdminService,

@@ -40,4 +40,7 @@ type Question struct {
 	// Header is the message's, as the server passed it on.
 	Header map[string][]string
 	Body   []byte
+	// Waits is told, once, that the answer only waits for an operation from here on. Where
+	// it says no, the answer is given as things stand; nil says yes.
+	Waits func() bool
 }

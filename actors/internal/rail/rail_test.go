@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,8 @@ func TestRefusalsAreNoOps(t *testing.T) {
 		if c.read {
 			wantCalls = []string{"read"}
 		}
-		if !errors.Is(err, c.want) || !reflect.DeepEqual(a.calls, wantCalls) {
+		var undone *Undone
+		if !errors.Is(err, c.want) || !errors.As(err, &undone) || !reflect.DeepEqual(a.calls, wantCalls) {
 			t.Errorf("%s: %v, called %v", name, err, a.calls)
 		}
 		if c.want == messages.IncarnationSuperseded && !strings.Contains(messages.PublicText(err), another) {
@@ -199,6 +201,7 @@ func TestOutcomes(t *testing.T) {
 		"revoked":             {func(a *authority) { a.found.Grant.State = messages.GrantRevoked }, []string{"read", "retire", "await " + op}, `"retired"`, nil},
 		"never used":          {func(a *authority) { a.found.HasHead, a.asked.Operation = false, "" }, []string{"read", "retire"}, `"op_id":"","uid":"` + uid + `","outcome":"retired"`, nil},
 		"superseded since":    {func(a *authority) { a.askErr = messages.IncarnationEnded }, []string{"read", "retire"}, "", messages.IncarnationSuperseded},
+		"no grant ever stood": {func(a *authority) { a.askErr = messages.GrantNotFound }, []string{"read", "retire"}, "", messages.IncarnationUnknown},
 		"not asked for":       {func(a *authority) { a.askErr = messages.OutcomeUnknown }, []string{"read", "retire"}, "", messages.OutcomeUnknown},
 		"not over":            {func(a *authority) { a.progress.Step = messages.StepRevoked }, []string{"read", "retire", "await " + op}, "", messages.OperationPending},
 		"not begun":           {func(a *authority) { a.awaitErr = messages.OperationNotFound }, []string{"read", "retire", "await " + op}, "", messages.OperationPending},
@@ -212,10 +215,37 @@ func TestOutcomes(t *testing.T) {
 		if !errors.Is(err, c.err) || c.err == nil && err != nil || !strings.Contains(string(text), c.want) || fmt.Sprint(a.calls) != fmt.Sprint(c.calls) {
 			t.Errorf("%s: %s, %v, called %v", name, text, err, a.calls)
 		}
+		var undone *Undone
+		if errors.As(err, &undone) != slices.Contains([]error{messages.IncarnationSuperseded, messages.IncarnationUnknown, messages.ActorAway}, c.err) {
+			t.Errorf("%s: %v, and it says of itself that it was undone, or does not", name, err)
+		}
 		var pending *Pending
 		if c.err == messages.OperationPending && (!errors.As(err, &pending) || pending.OpID != op) {
 			t.Errorf("%s: %v names no operation", name, err)
 		}
+	}
+}
+
+// Whoever may not wait is told how far it is.
+func TestWhoMayNotWait(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		a, q, told := standing(), asking(`{"wait_ms":60000}`), 0
+		q.Waits = func() bool { told++; return may }
+		if _, err := rail(a).Retire(t.Context(), q); err != nil || told != 1 || (a.wait > 50*time.Second) != may {
+			t.Errorf("%v: %v, told %d times, waited %s", may, err, told, a.wait)
+		}
+	}
+	// Nobody waits for what is refused, or over.
+	for name, change := range map[string]func(*Question, *authority){
+		"refused":    func(q *Question, _ *authority) { q.Header = nil },
+		"over":       func(_ *Question, a *authority) { a.found.Head.State = messages.HeadRetired },
+		"never used": func(_ *Question, a *authority) { a.found.HasHead, a.asked.Operation = false, "" },
+		"not asked":  func(q *Question, _ *authority) { q.Body = []byte(`{"wait_ms":0}`) },
+	} {
+		a, q := standing(), asking("")
+		q.Waits = func() bool { t.Errorf("%s: it waits", name); return true }
+		change(&q, a)
+		_, _ = rail(a).Retire(t.Context(), q)
 	}
 }
 

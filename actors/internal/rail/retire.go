@@ -40,25 +40,37 @@ func (p *Pending) Error() string { return p.refusal.Error() }
 // Unwrap gives messages.OperationPending.
 func (p *Pending) Unwrap() error { return p.refusal }
 
+// Undone is a refusal of which nothing came: what stood before stands.
+type Undone struct{ refusal error }
+
+// Refuse says of a refusal that nothing was changed.
+func Refuse(why error) *Undone { return &Undone{why} }
+
+func (u *Undone) Error() string { return u.refusal.Error() }
+
+// Unwrap gives the refusal.
+func (u *Undone) Unwrap() error { return u.refusal }
+
 // Retire answers a request for the retirement of the incarnation that its subject
 // names. Whoever may publish there may ask; the operation's id, where it is given, is
-// checked before anything is read.
+// checked before anything is read. Whatever is refused before the retirement is asked
+// for is Undone.
 func (r *Rail) Retire(ctx context.Context, q Question) (Retired, error) {
 	behalf, err := r.requester(q)
 	if err != nil {
-		return Retired{}, err
+		return Retired{}, Refuse(err)
 	}
 	ask, err := r.read(q)
 	if err != nil {
-		return Retired{}, err
+		return Retired{}, Refuse(err)
 	}
 	op := r.config.OperationOf(ask.uid)
 	if ask.op != "" && ask.op != op {
-		return Retired{}, messages.OperationUnderived
+		return Retired{}, Refuse(messages.OperationUnderived)
 	}
 	already, err := r.current(ctx, ask)
 	if err != nil {
-		return Retired{}, err
+		return Retired{}, Refuse(err)
 	}
 	if already {
 		return r.ended(ctx, ask, op)
@@ -66,20 +78,30 @@ func (r *Rail) Retire(ctx context.Context, q Question) (Retired, error) {
 	begun, err := r.config.Authority.Retire(ctx, messages.AskRetirement{Principal: ask.target, UID: ask.uid, By: "rail:" + behalf.String()})
 	switch {
 	case errors.Is(err, messages.IncarnationEnded): // it was another one's turn since it was read
-		return Retired{}, messages.IncarnationSuperseded.From(err)
+		return Retired{}, Refuse(messages.IncarnationSuperseded.From(err))
+	case errors.Is(err, messages.GrantNotFound):
+		return Retired{}, Refuse(messages.IncarnationUnknown.From(err))
 	case err != nil:
 		return Retired{}, err
 	case begun.Operation == "":
 		return neverUsed(ask), nil
 	}
-	progress, err := r.config.Authority.Await(ctx, begun.Operation, time.Now().Add(ask.wait))
+	return r.await(ctx, q, ask, begun.Operation)
+}
+
+// await waits for a retirement that is asked for to be over.
+func (r *Rail) await(ctx context.Context, q Question, ask asked, op string) (Retired, error) {
+	if ask.wait > 0 && q.Waits != nil && !q.Waits() {
+		ask.wait = 0
+	}
+	progress, err := r.config.Authority.Await(ctx, op, time.Now().Add(ask.wait))
 	switch {
 	case err == nil && progress.Step == messages.StepDone:
 		return retired(ask, progress.Operation), nil
 	case err == nil, errors.Is(err, messages.OperationNotFound), ctx.Err() != nil, messages.Describe(err).Code == messages.Unavailable:
 		// It is durable that it will be ended; only how far it is may not be known now.
-		refusal := messages.OperationPending.Because("%s is at: %s", begun.Operation, cmp.Or(string(progress.Step), "not begun"))
-		return Retired{}, &Pending{refusal: refusal, OpID: begun.Operation, Step: progress.Step}
+		refusal := messages.OperationPending.Because("%s is at: %s", op, cmp.Or(string(progress.Step), "not begun"))
+		return Retired{}, &Pending{refusal: refusal, OpID: op, Step: progress.Step}
 	}
 	return Retired{}, err
 }
@@ -118,7 +140,7 @@ func (r *Rail) ended(ctx context.Context, ask asked, op string) (Retired, error)
 		answer.Already = true
 		return answer, nil
 	}
-	return Retired{}, err
+	return Retired{}, Refuse(err)
 }
 
 func neverUsed(ask asked) Retired {
