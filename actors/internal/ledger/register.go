@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -186,8 +185,8 @@ func (g *gate) read(ctx context.Context) error {
 	return err
 }
 
-// seize creates the gate, or freezes it in our name. A credential that is issued at
-// the same moment only touches the gate; whoever else wrote it has registered.
+// seize creates the gate, or freezes it in our name. What is issued at the same moment
+// writes the gate and changes nothing in it; whoever changed it has registered.
 func (g *gate) seize(ctx context.Context, p messages.Principal) error {
 	operation := messages.OperationRef{ID: g.newID(), Kind: KindRegistration}
 	if g.user != "" {
@@ -195,11 +194,11 @@ func (g *gate) seize(ctx context.Context, p messages.Principal) error {
 	}
 	turn := g.store.begin()
 	for first := true; ; first = false {
-		before := g.row
+		before := g.Instance
 		if err := g.read(ctx); err != nil {
 			return err
 		}
-		if !first && !bytes.Equal(before.Value, g.row.Value) {
+		if !first && before != g.Instance {
 			return messages.InstanceSuperseded
 		}
 		next := g.Instance
@@ -214,9 +213,6 @@ func (g *gate) seize(ctx context.Context, p messages.Principal) error {
 		err := g.write(ctx, next)
 		if !errors.Is(err, ErrLost) {
 			return err
-		}
-		if errors.Is(err, ErrOvertaken) {
-			return messages.InstanceSuperseded
 		}
 		if !turn.pause(ctx) {
 			return messages.Contended

@@ -25,3 +25,7 @@ func TestBarriers(t *testing.T) {
 func TestCuts(t *testing.T) {
 	contract.Cuts(t, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
 }
+
+func TestIssues(t *testing.T) {
+	contract.Issues(t, func(*testing.T) contract.Subject { return contract.Subject{Backend: memory.New()} })
+}

@@ -181,6 +181,7 @@ func TestOnThreeReplicas(t *testing.T) {
 	t.Run("contract", func(t *testing.T) { contract.Backend(t, make) })
 	t.Run("transitions", func(t *testing.T) { contract.Transitions(t, 50, make) })
 	t.Run("barriers", func(t *testing.T) { contract.Barriers(t, make) })
+	t.Run("issues", func(t *testing.T) { contract.Issues(t, make) })
 	t.Run("cuts", func(t *testing.T) {
 		contract.Cuts(t, make, "takeover", "retirement", "handle revocation", "session redemption")
 	})

@@ -128,6 +128,11 @@ func TestBarriersOnOneReplica(t *testing.T) {
 	contract.Barriers(t, subjects(dial(t, startServer(t).ClientURL()), 1))
 }
 
+func TestIssuesOnOneReplica(t *testing.T) {
+	t.Parallel()
+	contract.Issues(t, subjects(dial(t, startServer(t).ClientURL()), 1))
+}
+
 func TestCutsOnOneReplica(t *testing.T) {
 	t.Parallel()
 	contract.Cuts(t, subjects(dial(t, startServer(t).ClientURL()), 1),
