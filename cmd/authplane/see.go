@@ -21,22 +21,25 @@ func (a *app) statusCommand() *cobra.Command {
 			if err != nil || a.json {
 				return a.pass(answer, err)
 			}
-			return pairs(a.out,
-				[2]string{"space", status.Space},
-				[2]string{"state", string(status.State)},
-				[2]string{"cause", status.Cause},
-				[2]string{"problems", strings.Join(status.Problems, "; ")},
-				[2]string{"since", moment(status.Since)},
-				[2]string{"plane", planeOf(status.Plane)},
-				[2]string{"waits for", status.Plane.WaitingFor},
-				[2]string{"next", a.here(status.Plane.Next)},
-			)
+			return pairs(a.out, append([][2]string{
+				{"space", status.Space},
+				{"state", string(status.State)},
+				{"cause", status.Cause},
+				{"problems", strings.Join(status.Problems, "; ")},
+				{"since", moment(status.Since)},
+			}, a.planeOf(status.Plane)...)...)
 		}),
 	}
 }
 
-// planeOf says how the process stands to the plane, since when, and who holds it.
-func planeOf(plane messages.PlaneStatus) string {
+// planeOf says who holds the plane, and while it is not this process what that waits
+// for, and what to do.
+func (a *app) planeOf(plane messages.PlaneStatus) [][2]string {
+	return [][2]string{{"plane", standing(plane)}, {"waits for", plane.WaitingFor}, {"next", a.here(plane.Next)}}
+}
+
+// standing says how the process stands to the plane, since when, and who holds it.
+func standing(plane messages.PlaneStatus) string {
 	text := string(plane.State)
 	if !plane.Since.IsZero() {
 		text += " since " + moment(plane.Since)
@@ -55,7 +58,7 @@ func planeOf(plane messages.PlaneStatus) string {
 func (a *app) treeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "tree", GroupID: groupSee, Args: cobra.NoArgs,
-		Short: "The actors, their states and restarts",
+		Short: "The actors, their states and restarts, and who holds the plane",
 		RunE: doing(func(ctx context.Context, _ []string) error {
 			client, err := a.reach()
 			if err != nil {
@@ -72,7 +75,17 @@ func (a *app) treeCommand() *cobra.Command {
 			if err := decode(answer, &tree); err != nil {
 				return err
 			}
-			return drawTree(a.out, client.Record().Space, tree.Actors)
+			if err := drawTree(a.out, client.Record().Space, tree.Actors); err != nil {
+				return err
+			}
+			var status messages.Status
+			if answer, err = client.Get(ctx, "/v1/status"); err == nil {
+				err = decode(answer, &status)
+			}
+			if err != nil || status.Plane.State == "" {
+				return err
+			}
+			return pairs(a.out, a.planeOf(status.Plane)...)
 		}),
 	}
 }

@@ -200,6 +200,7 @@ func TestSiblingsGoOn(t *testing.T) {
 	}
 	gamma.fail(errors.New("budget exhausted"))
 	await(t, gamma.closed, "the close of the one that failed")
+	s.log.await(t, "no longer served\" space=beta") // its start would be called off otherwise
 	select {
 	case <-alpha.closed:
 		t.Error("the sibling was closed")

@@ -50,6 +50,9 @@ func TestReadingVerbs(t *testing.T) {
 	for _, test := range tests {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			d := newDouble(t, map[string]answer{"GET " + test.path: {200, test.body}})
+			if test.path == "/v1/tree" {
+				d.answers["GET /v1/status"] = answer{200, `{"state":"ready"}`} // of a space without a plane
+			}
 			text := d.command(t, test.args...)
 			if text.code != 0 {
 				t.Fatalf("exit %d: %s", text.code, text.err)
@@ -67,6 +70,26 @@ func TestReadingVerbs(t *testing.T) {
 				t.Errorf("exit %d, JSON:\n%s", asJSON.code, asJSON.out)
 			}
 		})
+	}
+}
+
+// Under the tree stands what the plane waits for: a claim that is awaited is an actor
+// that is open.
+func TestTheTreeSaysWhoHoldsThePlane(t *testing.T) {
+	d := newDouble(t, map[string]answer{
+		"GET /v1/tree": {200, `{"actors":[{"path":"plane/claim","state":"open","generation":1,"restarts":0,"label":"","last_error":""}]}`},
+		"GET /v1/status": {200, `{"state":"ready","plane":{"state":"standby","held_by_us":false,"holder":"i-2","since":"2026-01-02T03:04:05Z",` +
+			`"waiting_for":"i-2 to end","next":"authplane status"}}`},
+	})
+	got := d.command(t, "tree")
+	tree, plane, _ := strings.Cut(got.out, "claim")
+	if got.code != 0 || tree == "" {
+		t.Fatalf("exit %d, %s%s", got.code, got.out, got.err)
+	}
+	for _, want := range []string{"standby since 2026-01-02 ", ", held by i-2\n", "i-2 to end\n", "authplane --dir " + d.dir + " status\n"} {
+		if !strings.Contains(plane, want) {
+			t.Errorf("%q is not in:\n%s", want, plane)
+		}
 	}
 }
 
