@@ -44,3 +44,16 @@ func Refusal(err error) error {
 		return messages.InternalFault.From(err)
 	}
 }
+
+// Unopened puts into the catalogue's words why an actor that was added could not be
+// opened: for no reason that the catalogue knows, it is away.
+func Unopened(err error) error {
+	if errors.Is(err, supervisor.ErrNoSuchActor) {
+		return messages.ServiceClosing.From(err)
+	}
+	err = Refusal(err)
+	if errors.Is(err, messages.InternalFault) {
+		return messages.ActorAway.From(err)
+	}
+	return err
+}

@@ -11,7 +11,6 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
-	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
@@ -64,25 +63,12 @@ func Perform[A any](ctx context.Context, c *Calls, tree *supervisor.Tree, job Jo
 			return answer, nil
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
-	case errors.Is(err, supervisor.ErrNoSuchActor):
-		err = messages.ServiceClosing.From(err)
-	default:
-		err = refusal(err)
+	} else {
+		err = client.Unopened(err)
 	}
 	return answer, fmt.Errorf("%s of %s: %w", job.Kind, job.On, err)
-}
-
-// refusal says of an actor that could not be opened, for no reason that the catalogue
-// knows, that it died.
-func refusal(err error) error {
-	err = client.Refusal(err)
-	if errors.Is(err, messages.InternalFault) {
-		err = messages.ActorAway.From(err)
-	}
-	return err
 }
 
 // Stream is the authority stream as a job may use it whose beat is that of an instance.

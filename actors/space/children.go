@@ -13,6 +13,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/actors/plane"
 	"github.com/cotal-ai/authplane/actors/presence"
+	"github.com/cotal-ai/authplane/actors/readiness"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -23,6 +24,7 @@ const (
 	presencePath   = "presence"
 	exchangePath   = "exchange"
 	operationsPath = operations.Name
+	readinessPath  = readiness.Name
 )
 
 // root is the whole space: what opens, in this order, and the stages in which it
@@ -39,9 +41,10 @@ func (h *Handle) root() supervisor.Spec {
 			presence.Spec(h.presenceConfig()),
 			exchange.Spec(h.exchangeConfig()),
 			operations.Spec(),
+			readiness.Spec(),
 		},
 		Stages: []supervisor.Stage{
-			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath, operationsPath}, Share: 2},
+			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath, operationsPath, readinessPath}, Share: 2},
 			{Name: "plane", Close: []string{plane.Path}},
 			{Name: "responders", Close: []string{respondersPath, presencePath}},
 		},

@@ -81,6 +81,10 @@ type Config struct {
 	// time and make every hiccup of a server a failed renewal.
 	ConnectionLifetime time.Duration
 
+	// Platform tells what whoever hosts this space has assigned to it; nil where nobody
+	// does. See Handle.Readiness.
+	Platform messages.Assignments
+
 	// FaultInjection opens POST /v1/debug/kill.
 	FaultInjection bool
 	// Middleware puts the library's receiver middleware before every actor, by the

@@ -42,6 +42,7 @@ func (h *Handle) Status() messages.Status {
 	}
 	status.Plane = h.parts.view.Status()
 	status.Problems = append(h.parts.unreadable.Problems(), h.parts.troubles.Problems()...)
+	status.Problems = append(status.Problems, h.parts.readiness.Problems()...)
 	return status
 }
 

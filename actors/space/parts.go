@@ -16,8 +16,10 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/connect"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/actors/internal/platform"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/reader"
+	"github.com/cotal-ai/authplane/actors/readiness"
 	"github.com/cotal-ai/authplane/actors/registrar"
 	"github.com/cotal-ai/authplane/actors/retirement"
 	"github.com/cotal-ai/authplane/messages"
@@ -49,12 +51,14 @@ type parts struct {
 	denials      *connect.Denials
 	loopback     *exchange.Address
 	public       *exchange.PublicConfig // nil without a public face
+	platform     *platform.Door
+	readiness    *readiness.Kept
 }
 
 // gather reads and checks everything before the first connection is opened.
 func gather(ctx context.Context, config Config, state *stateDir) (*parts, error) {
 	p := &parts{state: state, lanes: stream.NewLanes(stream.MaxLanes), denials: &connect.Denials{}, capability: identity.NewCapability()}
-	for _, step := range []func(context.Context, Config) error{p.readState, p.readKeys, p.makeProvider, p.makeDialer, p.makeCallout, p.makeFaces} {
+	for _, step := range []func(context.Context, Config) error{p.readState, p.readKeys, p.makeProvider, p.makeDialer, p.makeCallout, p.makeFaces, p.makePlatform} {
 		if err := step(ctx, config); err != nil {
 			return nil, err
 		}
@@ -159,6 +163,12 @@ func (p *parts) makeFaces(_ context.Context, config Config) error {
 	}
 	p.public.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	return nil
+}
+
+func (p *parts) makePlatform(_ context.Context, config Config) (err error) {
+	p.readiness = readiness.New(p.dialer)
+	p.platform, err = platform.Open(config.Space, p.material.Account(trust.DATA), p.material.OwnerSecret, config.Platform)
+	return err
 }
 
 // calloutUsers are the public keys of those who may answer connects.

@@ -42,7 +42,7 @@ func missing(nodes []supervisor.Node) string {
 	for _, n := range nodes {
 		open := n.State == supervisor.StateOpen
 		switch {
-		case n.Group, strings.HasPrefix(n.Path, operationsPath+"/"): // a call that comes and goes
+		case n.Group, strings.HasPrefix(n.Path, operationsPath+"/"), strings.HasPrefix(n.Path, readinessPath+"/"): // nobody waits for them
 		case strings.HasPrefix(n.Path, respondersPath+"/"):
 			responders++
 			if open {
