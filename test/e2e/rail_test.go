@@ -4,56 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"github.com/cotal-ai/authplane/test/world"
 )
-
-// onBehalf connects to the services' account as somebody who asks, on behalf of a
-// principal, for the end of one incarnation: name and permissions are those that the
-// service mints.
-func onBehalf(w *world.World, of, target world.Person) (nc *nats.Conn, subject string) {
-	w.Helper()
-	subject = "cotal." + w.Config.Space + ".rail.auth.retire." + target.Grant.Owner + "." + target.Grant.Actor + "." + target.Grant.UID
-	user, err := nkeys.CreateUser()
-	if err != nil {
-		w.Fatal(err)
-	}
-	public, err := user.PublicKey()
-	if err != nil {
-		w.Fatal(err)
-	}
-	seed, err := os.ReadFile(filepath.Join(w.Init.OfflineDir, "svc.seed"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	account, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(seed))))
-	if err != nil {
-		w.Fatal(err)
-	}
-	claims := jwt.NewUserClaims(public)
-	claims.Name = "cotal:retire:" + w.Config.Space + ":" + of.Grant.Owner + "." + of.Grant.Actor
-	claims.Pub.Allow.Add(subject)
-	claims.Sub.Allow.Add("_INBOX_" + public + ".>")
-	token, err := claims.Encode(account)
-	if err != nil {
-		w.Fatal(err)
-	}
-	nc, err = nats.Connect(w.Config.NATSURL, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.CustomInboxPrefix("_INBOX_"+public))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(nc.Close)
-	return nc, subject
-}
 
 // overTheRail asks once the rail is served and returns what came of it.
 func overTheRail(w *world.World, nc *nats.Conn, subject, body string) (got proof, refusedWith string) {
@@ -84,7 +41,7 @@ func TestRetireOverTheRail(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	alice.Connect(nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { dropped <- struct{}{} }))
 	bob := w.Person("bob", "laptop", "demo.>").Connect()
-	nc, subject := onBehalf(w, manager, alice)
+	nc, subject := w.OnBehalf(manager, alice)
 	if _, refusedWith := overTheRail(w, nc, subject, `{"op_id":"rrrrrrrrrrrrrrrrrrrrrrrrrrrr"}`); refusedWith != "403" {
 		t.Errorf("an id that does not derive: %q", refusedWith)
 	}

@@ -41,20 +41,31 @@ type authority struct {
 	calls  []string
 	retire messages.AskRetirement
 	wait   time.Duration
+	// told hears of every call; nil where nobody listens.
+	told func(string)
+}
+
+func (a *authority) call(what string) {
+	a.calls = append(a.calls, what)
+	if a.told != nil {
+		a.told(what)
+	}
 }
 
 func (a *authority) Read(context.Context, messages.ReadAuthority) (messages.Authority, error) {
-	a.calls = append(a.calls, "read")
+	a.call("read")
 	return a.found, a.readErr
 }
 
 func (a *authority) Retire(_ context.Context, m messages.AskRetirement) (messages.RetirementAsked, error) {
-	a.calls, a.retire = append(a.calls, "retire"), m
+	a.retire = m
+	a.call("retire")
 	return a.asked, a.askErr
 }
 
 func (a *authority) Await(_ context.Context, id string, until time.Time) (messages.OperationProgress, error) {
-	a.calls, a.wait = append(a.calls, "await "+id), time.Until(until)
+	a.wait = time.Until(until)
+	a.call("await " + id)
 	return a.progress, a.awaitErr
 }
 
@@ -246,6 +257,37 @@ func TestWhoMayNotWait(t *testing.T) {
 		q.Waits = func() bool { t.Errorf("%s: it waits", name); return true }
 		change(&q, a)
 		_, _ = rail(a).Retire(t.Context(), q)
+	}
+}
+
+// A rail that ends in the middle of a question says that it is away, and no more than
+// it knows.
+func TestTheRailEndsMeanwhile(t *testing.T) {
+	op := operationOf(uid)
+	for name, c := range map[string]struct {
+		at     string
+		change func(*authority)
+		want   messages.Error
+		undone bool
+	}{
+		"at the read":             {"read", func(a *authority) { a.readErr = context.Canceled }, messages.PlaneAway, true},
+		"at the write":            {"retire", func(a *authority) { a.askErr = context.Canceled }, messages.PlaneAway, false},
+		"at the wait":             {"await " + op, func(a *authority) { a.awaitErr = context.Canceled }, messages.OperationPending, false},
+		"at what ended before it": {"await " + op, func(a *authority) { a.found.Head.State, a.awaitErr = messages.HeadRetired, context.Canceled }, messages.PlaneAway, true},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		a := standing()
+		c.change(a)
+		a.told = func(call string) {
+			if call == c.at {
+				end()
+			}
+		}
+		_, err := rail(a).Retire(ctx, asking(""))
+		var undone *Undone
+		if end(); !errors.Is(err, c.want) || errors.As(err, &undone) != c.undone {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func (r *Rail) Retire(ctx context.Context, q Question) (Retired, error) {
 	}
 	already, err := r.current(ctx, ask)
 	if err != nil {
-		return Retired{}, Refuse(err)
+		return Retired{}, Refuse(away(ctx, err))
 	}
 	if already {
 		return r.ended(ctx, ask, op)
@@ -81,8 +81,8 @@ func (r *Rail) Retire(ctx context.Context, q Question) (Retired, error) {
 		return Retired{}, Refuse(messages.IncarnationSuperseded.From(err))
 	case errors.Is(err, messages.GrantNotFound):
 		return Retired{}, Refuse(messages.IncarnationUnknown.From(err))
-	case err != nil:
-		return Retired{}, err
+	case err != nil: // it may be asked for
+		return Retired{}, away(ctx, err)
 	case begun.Operation == "":
 		return neverUsed(ask), nil
 	}
@@ -140,7 +140,16 @@ func (r *Rail) ended(ctx context.Context, ask asked, op string) (Retired, error)
 		answer.Already = true
 		return answer, nil
 	}
-	return Retired{}, Refuse(err)
+	return Retired{}, Refuse(away(ctx, err))
+}
+
+// away says where the rail ends in the middle of a question that it is elsewhere, or
+// will be back: whoever asks again is answered there.
+func away(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return messages.PlaneAway.From(err)
+	}
+	return err
 }
 
 func neverUsed(ask asked) Retired {
