@@ -45,8 +45,8 @@ func Barrier(instance string) Role {
 	}
 }
 
-// Issuer is `remote-manager-issuer`: it issues to registered instances, and redeems
-// sessions, of which one half is a principal's: its credential, and its head touched.
+// Issuer is `remote-manager-issuer`: it issues to registered instances, remembers what
+// their controllers asked for, and redeems sessions, of which one half is a principal's: its credential, and its head touched.
 func Issuer(instance string) Role {
 	return Role{
 		name: "remote-manager-issuer", account: trust.CTRL, instance: instance,
@@ -55,6 +55,7 @@ func Issuer(instance string) Role {
 			"$JS.API.STREAM.MSG.GET.{authority}",
 			"{rows}.inst.*.*",
 			"{rows}.icred.*.*.*",
+			"{rows}.ctl.*.*",
 			"{rows}.session.*",
 			"{rows}.head.*.*",
 			"{rows}.cred.*.*",

@@ -59,9 +59,18 @@ func planeTable() []grants {
 		},
 		{
 			role: broker.Issuer(instance), label: "cotal:remote-manager-issuer:acme",
-			publishes: slices.Concat(read, []string{rows + "inst.e.i", rows + "icred.e.i.c", rows + "session.x", rows + "head.u_x.laptop", rows + "cred.x.c", ownBeat}),
+			publishes: slices.Concat(read, []string{rows + "inst.e.i", rows + "icred.e.i.c", rows + "ctl.e.i", rows + "session.x", rows + "head.u_x.laptop", rows + "cred.x.c", ownBeat}),
 			neverPublishes: slices.Concat(makingConsumers(stream, "x"), altering(stream), []string{
 				rows + "plane", rows + "owed", rows + "uid.x", rows + "bysrc.k.h.x.c", rows + "grant.u_x.laptop", rows + "op.x", rows + "beat." + another, recorded + "x",
+				rows + "ctl.e", rows + "ctl.e.i.x",
+			}),
+			never: []string{"cotal.acme.changed.>"},
+		},
+		{
+			role: broker.Maintenance("svc_a", instance), label: "cotal:remote-manager-maintenance:acme:svc_a",
+			publishes: slices.Concat(read, []string{rows + "inst.svc_a." + instance, rows + "icred.svc_a." + instance + ".c", ownBeat}),
+			neverPublishes: slices.Concat(makingConsumers(stream, "x"), altering(stream), []string{
+				rows + "inst.svc_a." + another, rows + "inst.auth." + instance, rows + "inst.svc_b." + instance, rows + "ctl.svc_a." + instance, rows + "plane",
 			}),
 			never: []string{"cotal.acme.changed.>"},
 		},
@@ -217,7 +226,7 @@ func TestWhoeverRefusesCanProveTheLeader(t *testing.T) {
 	d := dialer(t, space)
 	cfg := rowstream.Config{Space: "acme", Replicas: 3, Instance: instance}
 	for _, role := range []broker.Role{broker.Writer(instance), broker.Barrier(instance), broker.Issuer(instance),
-		broker.Registration(instance), broker.HostRegistration("svc_a", instance)} {
+		broker.Registration(instance), broker.HostRegistration("svc_a", instance), broker.Maintenance("svc_a", instance)} {
 		c := dial(t, d, role)
 		if err := rowstream.New(c.NATS(), cfg, rowstream.NewLanes(1)).Sync(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.Label(), err)

@@ -39,6 +39,7 @@ func planeFamilies() []family {
 			`{"v":1,"credId":"c-1","holder":"` + owner + `.p","endpoint":"svc_a","instance":"` + uid + `","processEpoch":0,"state":"active","exp":1800000000123}`,
 			`{"v":1,"credId":"c-1","holder":"local.auth","endpoint":"svc_a","instance":"` + uid + `","processEpoch":9,"state":"revoked","exp":1}`},
 			through(ledger.DecodeInstanceCredential, ledger.EncodeInstanceCredential), false},
+		controllerFamily(),
 	}
 }
 

@@ -30,6 +30,11 @@ type OwnUser struct {
 	Scope string
 	// Expires is rounded up to a whole second; zero for never.
 	Expires time.Time
+	// Tags stand in the JWT; servers read them in lower case.
+	Tags []string
+	// Issued, when it is not zero, is the moment that the JWT says it was signed at: then
+	// the same user is signed to the same bytes, whenever that is.
+	Issued time.Time
 }
 
 // MintOwn signs a user of the service's own. It refuses a user of AUTH that the
@@ -49,6 +54,10 @@ func (m *Material) MintOwn(u OwnUser) (string, error) {
 		issuer = u.Scope
 	} else {
 		claims.Permissions = nothingByDefault(u.Permissions)
+	}
+	claims.Tags.Add(u.Tags...)
+	if !u.Issued.IsZero() {
+		return encodeAt(claims, m.Signer(issuer), u.Issued)
 	}
 	return claims.Encode(m.Signer(issuer))
 }
