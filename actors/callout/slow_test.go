@@ -18,9 +18,21 @@ import (
 func TestSlowReadsHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	const slow = 20
-	h := &held{asked: make(chan struct{}, 64)}
+	for range 5 { // a machine with much to do may be too late for all of the slow ones
+		if s.overtakes(20) {
+			return
+		}
+	}
+	t.Error("nobody is decided before those whose reads hang")
+}
+
+// overtakes has so many ask whose reads hang, then one whose read does not, and
+// reports whether that one was decided while none of the others was.
+func (s *stage) overtakes(slow int) bool {
+	s.Helper()
+	h := &held{asked: make(chan struct{}, 64*slow)}
 	s.answer.Store(h.answer)
+	before := len(s.denials.List())
 	var clients sync.WaitGroup
 	for range slow {
 		clients.Go(s.knock)
@@ -29,14 +41,11 @@ func TestSlowReadsHoldUpNobodyElse(t *testing.T) {
 		<-h.asked
 	}
 	s.works()
-	for range 3 {
-		s.isRefused() // and not left alone, as all of the others are until now
-	}
-	if decided := len(s.denials.List()); decided < 3 {
-		t.Errorf("%d were decided", decided)
-	}
+	s.isRefused()
+	decided := len(s.denials.List()) - before
 	h.letGo()
 	clients.Wait()
+	return decided == 1
 }
 
 // E092. A request whose answer cannot be sent has none: it is said so once, and no
