@@ -72,6 +72,19 @@ func (i *Issuer) Issue(ctx context.Context, ask IssueToInstance) (messages.Insta
 	return instance, nil
 }
 
+// Gate reads the gate of an instance for a process that asks to be issued something.
+// Refused as Issue is, whoever the instance belongs to.
+func (i *Issuer) Gate(ctx context.Context, endpoint, instance string, epoch uint64) (gate messages.Instance, err error) {
+	if err := CheckInstance(endpoint, instance); err != nil {
+		return messages.Instance{}, err
+	}
+	err = i.store.decide(ctx, func(ctx context.Context) (err error) {
+		_, gate, err = i.open(ctx, IssueToInstance{Endpoint: endpoint, Instance: instance, Epoch: epoch})
+		return err
+	})
+	return gate, err
+}
+
 func checkIssue(ask IssueToInstance) error {
 	if err := CheckInstance(ask.Endpoint, ask.Instance); err != nil {
 		return err
@@ -119,7 +132,8 @@ func (i *Issuer) attempt(ctx context.Context, ask IssueToInstance) (messages.Ins
 	return instance, err
 }
 
-// open reads the gate, and refuses what may not be issued through it.
+// open reads the gate, and refuses what may not be issued through it. Without a
+// principal it may be anybody's.
 func (i *Issuer) open(ctx context.Context, ask IssueToInstance) (Row, messages.Instance, error) {
 	row, found, err := i.store.Get(ctx, InstanceKey(ask.Endpoint, ask.Instance))
 	if err != nil {
@@ -131,7 +145,7 @@ func (i *Issuer) open(ctx context.Context, ask IssueToInstance) (Row, messages.I
 	instance, err := DecodeInstance(row)
 	switch {
 	case err != nil:
-	case instance.Principal != ask.Principal:
+	case !ask.Principal.IsZero() && instance.Principal != ask.Principal:
 		err = messages.InstanceForeign
 	case instance.Epoch != ask.Epoch:
 		err = messages.InstanceSuperseded.Because("this is process %d, and %d is registered", ask.Epoch, instance.Epoch)
