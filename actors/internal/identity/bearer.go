@@ -18,8 +18,10 @@ const (
 	Tolerance = 5 * time.Second
 
 	maxScopeEntry = 64
+	maxEndpoint   = 256
 	maxProfile    = 64
 	maxCredential = 64
+	maxEpoch      = 999_999_999_999_999 // what readInteger reads
 )
 
 const (
@@ -45,8 +47,42 @@ type Bearer struct {
 	// Profile names a permission template, 1 to 64 characters of [A-Za-z0-9_-];
 	// empty is the default one.
 	Profile string
+	// Process is the process of a service's instance that this bearer is for; the zero
+	// value for none.
+	Process Process
 	// IssuedAt and Expires are whole seconds, at most MaxBearerLife apart.
 	IssuedAt, Expires time.Time
+}
+
+// Process names one process of a service's instance, and what it was issued. It is
+// comparable.
+type Process struct {
+	// Endpoint is one token of 1 to 256 characters of [A-Za-z0-9_-].
+	Endpoint string
+	// Instance is the instance's name, in the grammar of incarnations.
+	Instance string
+	// Epoch counts the processes of the instance, from 0.
+	Epoch uint64
+	// CredentialID names the credential that was issued to the process: one token of 1 to
+	// 64 characters of [A-Za-z0-9_-].
+	CredentialID string
+}
+
+// IsZero reports whether there is no process here.
+func (p Process) IsZero() bool { return p == Process{} }
+
+func (p Process) check() error {
+	switch {
+	case !isToken(p.Endpoint, maxEndpoint, "_-"):
+		return errors.New("the endpoint is malformed")
+	case names.CheckUID(p.Instance) != nil:
+		return errors.New("the instance is malformed")
+	case p.Epoch > maxEpoch:
+		return errors.New("the epoch is out of range")
+	case !isToken(p.CredentialID, maxCredential, "_-"):
+		return errors.New("the process's credential is malformed")
+	}
+	return nil
 }
 
 // check refuses a bearer that must neither be signed nor accepted. Both sides call
@@ -68,6 +104,11 @@ func (b Bearer) check() error {
 	}
 	if b.Profile != "" && !isToken(b.Profile, maxProfile, "_-") {
 		return errors.New("the profile is malformed")
+	}
+	if !b.Process.IsZero() {
+		if err := b.Process.check(); err != nil {
+			return err
+		}
 	}
 	return b.checkBounds()
 }

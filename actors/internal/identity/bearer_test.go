@@ -34,7 +34,7 @@ func sample() identity.Bearer {
 
 func same(a, b identity.Bearer) bool {
 	return a.Principal == b.Principal && a.Parent == b.Parent && slices.Equal(a.Scope, b.Scope) && a.UID == b.UID &&
-		a.CredentialID == b.CredentialID && a.Profile == b.Profile && a.IssuedAt.Equal(b.IssuedAt) && a.Expires.Equal(b.Expires)
+		a.CredentialID == b.CredentialID && a.Profile == b.Profile && a.Process == b.Process && a.IssuedAt.Equal(b.IssuedAt) && a.Expires.Equal(b.Expires)
 }
 
 func mustVerify(t testing.TB, ring *identity.Keyring, token messages.Secret, now time.Time) identity.Bearer {
@@ -352,6 +352,12 @@ func bearers() *rapid.Generator[identity.Bearer] {
 			Profile:      rapid.StringMatching(`[A-Za-z0-9_-]{0,64}`).Draw(t, "profile"),
 			IssuedAt:     time.Unix(rapid.Int64Range(0, 1<<40).Draw(t, "issued"), 0),
 		}
+		if rapid.Bool().Draw(t, "of a process") {
+			b.Process = identity.Process{Endpoint: rapid.StringMatching(`[A-Za-z0-9_-]{1,256}`).Draw(t, "endpoint"),
+				Instance:     rapid.StringMatching(`[a-z0-9]{26,32}`).Draw(t, "instance"),
+				Epoch:        rapid.Uint64Range(0, 999_999_999_999_999).Draw(t, "epoch"),
+				CredentialID: rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "its credential")}
+		}
 		if rapid.Bool().Draw(t, "child") {
 			b.Parent = principal("parent")
 		}
@@ -381,6 +387,8 @@ func FuzzVerify(f *testing.F) {
 	payload, _ := json.Marshal(goodClaims())
 	f.Add(`{"alg":"EdDSA","typ":"at+jwt","kid":"`+forge.kid+`"}`, string(payload), true)
 	f.Add(`{"alg":"none"}`, `{}`, false)
+	process, _ := json.Marshal(processClaims())
+	f.Add(`{"alg":"EdDSA","typ":"at+jwt","kid":"`+forge.kid+`"}`, string(process), true)
 	f.Fuzz(func(t *testing.T, header, payload string, signed bool) {
 		token := header + "." + payload
 		if signed {

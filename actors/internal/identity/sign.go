@@ -28,6 +28,15 @@ type act struct {
 	UID          string   `json:"uid"`
 	CredentialID string   `json:"credentialId"`
 	Profile      string   `json:"profile,omitempty"`
+	Instance     *process `json:"instance,omitempty"`
+}
+
+// process is the signed form of a Process.
+type process struct {
+	Endpoint     string `json:"endpoint"`
+	Name         string `json:"name"`
+	Epoch        uint64 `json:"epoch"`
+	CredentialID string `json:"credentialId"`
 }
 
 // Sign makes the bearer that says b, under the active key. Fractions of a second
@@ -62,11 +71,15 @@ func (k *Keyring) claimsOf(b Bearer) claims {
 		scope = []string{}
 	}
 	issued := b.IssuedAt.Unix()
+	var instance *process
+	if p := b.Process; !p.IsZero() {
+		instance = &process{Endpoint: p.Endpoint, Name: p.Instance, Epoch: p.Epoch, CredentialID: p.CredentialID}
+	}
 	return claims{
 		Issuer: k.issuer, Subject: b.Principal.Owner, Audience: k.space,
 		IssuedAt: issued, NotBefore: issued, Expires: b.Expires.Unix(), Version: bearerVersion,
 		Act: act{Owner: b.Principal.Owner, Actor: b.Principal.Actor, Scope: scope, Parent: b.Parent.String(),
-			UID: b.UID, CredentialID: b.CredentialID, Profile: b.Profile},
+			UID: b.UID, CredentialID: b.CredentialID, Profile: b.Profile, Instance: instance},
 	}
 }
 

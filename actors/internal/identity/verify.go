@@ -132,6 +132,12 @@ func (k *Keyring) bearerOf(c claims) (Bearer, error) {
 		}
 		b.Parent = parent
 	}
+	if p := c.Act.Instance; p != nil {
+		b.Process = Process{Endpoint: p.Endpoint, Instance: p.Name, Epoch: p.Epoch, CredentialID: p.CredentialID}
+		if err := b.Process.check(); err != nil { // an empty one would pass for none
+			return Bearer{}, err
+		}
+	}
 	if c.NotBefore != c.IssuedAt {
 		return Bearer{}, errors.New("nbf is not iat")
 	}
@@ -194,7 +200,30 @@ func readAct(value json.RawMessage, into *act) error {
 			return readString(value, &into.CredentialID)
 		case "profile":
 			return readPresent(value, &into.Profile)
+		case "instance":
+			into.Instance = &process{}
+			return readProcess(value, into.Instance)
 		}
 		return errUnknownField
 	}, "owner", "actor", "uid", "credentialId")
+}
+
+// readProcess reads which process of an instance acts.
+func readProcess(value json.RawMessage, into *process) error {
+	return walkObject(value, func(name string, value json.RawMessage) error {
+		switch name {
+		case "endpoint":
+			return readString(value, &into.Endpoint)
+		case "name":
+			return readString(value, &into.Name)
+		case "epoch":
+			var epoch int64
+			err := readInteger(value, &epoch)
+			into.Epoch = uint64(epoch) // digits alone: never below 0
+			return err
+		case "credentialId":
+			return readString(value, &into.CredentialID)
+		}
+		return errUnknownField
+	}, "endpoint", "name", "epoch", "credentialId")
 }
