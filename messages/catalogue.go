@@ -236,9 +236,11 @@ var (
 	// InstanceHeld is a gate that cannot be opened, since what it waits for is not done.
 	InstanceHeld = Error{Code: Unavailable, Reason: "instance.held", Message: "a former process of this instance is not gone yet, retry shortly",
 		Operator: "its credentials are revoked, and a connection of it could not be proved gone", Next: "authplane instances", Retryable: true}
-	// InstanceNotOpen is a credential asked for while a registration holds the gate.
-	InstanceNotOpen = Error{Code: FailedPrecondition, Reason: "instance.not-open", Message: "a registration holds the gate of this instance, nothing was issued",
-		Operator: "it ends by itself, or died and is made good by another one or by a repair; then issue to the process that is registered", Next: "authplane instances"}
+	// InstanceNotOpen is an instance whose gate a registration holds: nothing is issued to
+	// it, and none of its processes is let in.
+	InstanceNotOpen = Error{Code: FailedPrecondition, Reason: "instance.not-open", Message: "a registration holds the gate of this instance",
+		Operator: "the registration ends by itself, or died, and then the next one or a repair goes on from there; only the process that is registered after it counts",
+		Next:     "authplane instances"}
 	// InstanceNotFrozen is a repair of a gate that needs none.
 	InstanceNotFrozen = Error{Code: FailedPrecondition, Reason: "instance.not-frozen", Message: "the gate of this instance is open, nothing was changed",
 		Operator: "there is no registration to repair", Next: "authplane instances"}

@@ -84,11 +84,19 @@ func (d *decision) judge(ctx context.Context, request connect.Request) (v verdic
 		found, err = read[messages.CredentialRead](ctx, d, messages.ReadCredential{UID: bearer.UID, ID: bearer.CredentialID})
 		authority.HasCredential, authority.Credential = found.Found, found.Credential
 	}
-	v.reading = d.Now().Sub(asked)
-	if err != nil {
-		return v, err
+	var process messages.ProcessRead
+	of := bearer.Process
+	if err == nil && !of.IsZero() {
+		process, err = read[messages.ProcessRead](ctx, d, messages.ReadProcess{Endpoint: of.Endpoint, Instance: of.Instance, CredentialID: of.CredentialID})
 	}
-	v.admission, err = d.Judge.Decide(bearer, authority, d.Now())
+	v.reading = d.Now().Sub(asked)
+	switch {
+	case err != nil:
+	case of.IsZero():
+		v.admission, err = d.Judge.Decide(bearer, authority, d.Now())
+	default:
+		v.admission, err = d.Judge.DecideProcess(bearer, authority, process, d.Now())
+	}
 	return v, err
 }
 

@@ -36,12 +36,27 @@ type stage struct {
 	answer atomic.Value
 	// credential is what it reads of a descendant; unset is none.
 	credential atomic.Pointer[messages.Credential]
+	// process is what it reads of the process of an instance; unset is none. processes
+	// counts the reads.
+	process   atomic.Pointer[messages.ProcessRead]
+	processes atomic.Int32
 }
+
+// served is the process of the bearer `served`.
+var served = identity.Process{Endpoint: "svc_a", Instance: "cccccccccccccccccccccccccc", Epoch: 3, CredentialID: "own"}
 
 // anybody verifies every bearer as that of one principal.
 type anybody struct{}
 
-func (anybody) Verify(string, time.Time) (identity.Bearer, error) {
+func (anybody) Verify(token string, _ time.Time) (identity.Bearer, error) {
+	b, err := anybody{}.own()
+	if token == "served" {
+		b.Process = served
+	}
+	return b, err
+}
+
+func (anybody) own() (identity.Bearer, error) {
 	return identity.Bearer{Principal: messages.Principal{Owner: "u_bbbbbbbbbbbbbbbbbbbbbbbbbb", Actor: "x"}, UID: "aaaaaaaaaaaaaaaaaaaaaaaaaa", CredentialID: "c1",
 		Expires: time.Now().Add(time.Minute)}, nil
 }
@@ -112,6 +127,13 @@ func (s *stage) reader(life *supervisor.Life) actor.Actor {
 			found := messages.CredentialRead{}
 			if c := s.credential.Load(); c != nil && m.UID == c.UID && m.ID == c.ID {
 				found = messages.CredentialRead{Found: true, Credential: *c}
+			}
+			life.Reply(ctx.Sender(), found)
+		case messages.ReadProcess:
+			s.processes.Add(1)
+			found := messages.ProcessRead{}
+			if p := s.process.Load(); p != nil && m == (messages.ReadProcess{Endpoint: served.Endpoint, Instance: served.Instance, CredentialID: served.CredentialID}) {
+				found = *p
 			}
 			life.Reply(ctx.Sender(), found)
 		}

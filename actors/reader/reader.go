@@ -64,8 +64,7 @@ func newReader(life *supervisor.Life, config Config) *reader {
 	return r
 }
 
-// Receive answers ReadAuthority with Authority, ReadCredential with CredentialRead and
-// ListGrants with Grants, or with an error.
+// Receive answers each of the reader's messages as that message says, or with an error.
 func (r *reader) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case messages.ReadAuthority:
@@ -80,6 +79,12 @@ func (r *reader) Receive(ctx actor.Context) {
 	case messages.ReadCredential:
 		r.Serve(ctx.Sender(), "read a credential of "+m.UID, func(ctx context.Context, conn *broker.Conn) (any, error) {
 			found, err := r.over(conn).Credential(ctx, m)
+			r.config.Unreadable.Met(r.life.Log(), ledger.CorruptKeys(err)...)
+			return found, err
+		})
+	case messages.ReadProcess:
+		r.Serve(ctx.Sender(), "read a process of "+m.Endpoint, func(ctx context.Context, conn *broker.Conn) (any, error) {
+			found, err := r.over(conn).Process(ctx, m)
 			r.config.Unreadable.Met(r.life.Log(), ledger.CorruptKeys(err)...)
 			return found, err
 		})

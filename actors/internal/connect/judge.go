@@ -45,8 +45,18 @@ func NewBoundedJudge(profiles *Profiles, longest time.Duration) *Judge {
 //
 // The order is head, credential, grant, chain of parents, permissions, and the
 // error is the entry of the catalogue for the first that does not hold; KindOf says
-// whether it is answered.
+// whether it is answered. A bearer of a process of an instance is for DecideProcess.
 func (j *Judge) Decide(b identity.Bearer, a messages.Authority, now time.Time) (Admission, error) {
+	return j.decide(b, a, nil, now)
+}
+
+// DecideProcess is Decide for a bearer of a process of an instance, by what the
+// authority holds of that process too, which is judged after the chain of parents.
+func (j *Judge) DecideProcess(b identity.Bearer, a messages.Authority, p messages.ProcessRead, now time.Time) (Admission, error) {
+	return j.decide(b, a, &p, now)
+}
+
+func (j *Judge) decide(b identity.Bearer, a messages.Authority, process *messages.ProcessRead, now time.Time) (Admission, error) {
 	if err := checkNames(b, a); err != nil {
 		return Admission{}, err
 	}
@@ -59,6 +69,13 @@ func (j *Judge) Decide(b identity.Bearer, a messages.Authority, now time.Time) (
 	if err := grants.CheckChain(a.Grant, a.Chain); err != nil {
 		return Admission{}, err
 	}
+	ends := credentialEnd(b, a)
+	if process != nil || !b.Process.IsZero() {
+		if err := checkProcess(b, process, now); err != nil {
+			return Admission{}, err
+		}
+		ends = earlier(ends, process.Credential.Expires)
+	}
 	name, p, err := j.profiles.pick(b, a.Grant)
 	if err != nil {
 		return Admission{}, err
@@ -67,7 +84,7 @@ func (j *Judge) Decide(b identity.Bearer, a messages.Authority, now time.Time) (
 	if err != nil {
 		return Admission{}, err
 	}
-	expires, err := j.expiry(p, b, credentialEnd(b, a), now)
+	expires, err := j.expiry(p, b, ends, now)
 	if err != nil {
 		return Admission{}, err
 	}
@@ -176,12 +193,16 @@ func credentialEnd(b identity.Bearer, a messages.Authority) time.Time {
 	return a.Head.Root.Expires
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // expiry is when the connection ends at the latest.
 func (j *Judge) expiry(p *profile, b identity.Bearer, credential time.Time, now time.Time) (time.Time, error) {
-	expires := b.Expires
-	if credential.Before(expires) {
-		expires = credential
-	}
+	expires := earlier(b.Expires, credential)
 	for _, life := range []time.Duration{p.maxLife, j.longest} {
 		if longest := now.Add(life); life > 0 && longest.Before(expires) {
 			expires = longest

@@ -15,7 +15,8 @@ func KindOf(err error) messages.DecisionKind {
 	switch messages.Describe(err) {
 	case messages.ProofMissing, messages.ProofInvalid, messages.ProofExpired,
 		messages.NotGranted, messages.GrantKindMismatch, messages.ScopeExceeded, messages.ParentMissing, messages.ProfileUnknown,
-		messages.IncarnationEnded, messages.GateShut, messages.CredentialGone, messages.CredentialExpired:
+		messages.IncarnationEnded, messages.GateShut, messages.CredentialGone, messages.CredentialExpired,
+		messages.InstanceNotFound, messages.InstanceForeign, messages.InstanceSuperseded, messages.InstanceNotOpen:
 		return messages.Denied
 	}
 	return messages.Unanswered
