@@ -27,6 +27,7 @@ const (
 	Path           = "plane"
 	Writer         = Path + "/writer"
 	Reader         = Path + "/reader"
+	Issuer         = Path + "/issuer"
 	Barrier        = Path + "/barrier"
 	Observer       = Path + "/observer"
 	Evictor        = Path + "/evictor"
@@ -52,6 +53,10 @@ type Config struct {
 	// of the users that may answer connects.
 	Account      func(trust.Account) string
 	CalloutUsers []string
+	// Signer signs bearers, none of which lives longer than BearerLifetime, in whole
+	// seconds; 0 is the longest there is.
+	Signer         issuer.Signer
+	BearerLifetime time.Duration
 	// Presence is the path of the actor that has responders settle.
 	Presence string
 	// Installation and Records remember which streams are ours.
@@ -95,7 +100,10 @@ func Spec(c Config) supervisor.Spec {
 			reader.Spec(reader.Config{
 				Dialer: c.Dialer, Stream: c.Stream, Remembered: c.Installation.Remembered, Unreadable: c.Unreadable, Gates: c.Gates,
 			}),
-			issuer.Spec(issuer.Config{Dialer: c.Dialer, Instance: c.Stream.Instance}),
+			issuer.Spec(issuer.Config{
+				Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Remembered: c.Installation.Remembered, Reader: Reader, Writer: Writer,
+				Signer: c.Signer, Longest: c.BearerLifetime, Unreadable: c.Unreadable.Met,
+			}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),
 			eyes,
 		}, hands, []supervisor.Spec{

@@ -60,7 +60,8 @@ func (h *Handle) planeConfig() plane.Config {
 		Installation: h.parts.installation, Records: h.parts.records,
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
-		Outlives:   h.outlives(),
+		Outlives: h.outlives(),
+		Signer:   h.parts.keyring, BearerLifetime: h.config.BearerLifetime,
 		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
 		Gates: &h.parts.gates, Lanes: h.parts.lanes,
 	}
