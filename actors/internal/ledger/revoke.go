@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
 )
 
 // RevokeGrant ends a principal's grant and, in the same batch, asks for the
-// retirement of its incarnation; then, each in a batch of its own, it does so for
-// every machine's grant below. When it answers, all of it is durable: nobody is
+// retirement of its incarnation; then, in further batches, it does so for every
+// machine's grant below. When it answers, all of it is durable: nobody is
 // admitted any more, and whoever holds the plane ends the incarnations. A process
 // that dies in between has denied the principal and, since their chain no longer
 // holds, everybody below; asking again finishes the rest. So revoking what is revoked
@@ -58,25 +60,46 @@ func (w *Writer) endBelow(ctx context.Context, ask messages.RevokeGrant) error {
 			under[p] = true
 		}
 		above = nil
+		var live []messages.Grant
 		for _, g := range all {
 			if !under[g.Parent] || done[g.Principal] {
 				continue
 			}
 			if g.Kind == messages.Managed && g.State == messages.GrantLive {
-				_, err := w.end(ctx, g.Principal, g.UID, ask.By)
-				if err != nil && !errors.Is(err, messages.RowCorrupt) {
-					return err
-				}
-				unended = errors.Join(unended, err)
+				live = append(live, g)
 			}
 			done[g.Principal] = true
 			above = append(above, g.Principal)
 		}
+		corrupt, err := w.endEach(ctx, live, ask.By)
+		if err != nil {
+			return err
+		}
+		unended = errors.Join(unended, corrupt)
 	}
 	if err := errors.Join(unread, unended); err != nil {
 		return messages.RowCorrupt.From(fmt.Errorf("some below %s may not have been ended: %w", ask.Principal, err))
 	}
 	return nil
+}
+
+// endEach ends grants, which travel together. Rows that are corrupt keep nobody from his
+// end; what is said of them is unended.
+func (w *Writer) endEach(ctx context.Context, all []messages.Grant, by string) (unended, err error) {
+	failed := make([]error, len(all))
+	var ending errgroup.Group
+	ending.SetLimit(endedAtOnce)
+	for i, g := range all {
+		ending.Go(func() error {
+			_, err := w.end(ctx, g.Principal, g.UID, by)
+			if errors.Is(err, messages.RowCorrupt) {
+				failed[i], err = err, nil
+			}
+			return err
+		})
+	}
+	err = ending.Wait()
+	return errors.Join(failed...), err
 }
 
 // AskRetirement revokes one principal's grant and, in the same batch, asks for the
@@ -126,50 +149,53 @@ type ending struct {
 	operation string
 }
 
-// run goes one after another with the others of this process: they write one row of
-// what is asked for.
+// run travels with whoever else of this process ends somebody at the time.
 func (e *ending) run(ctx context.Context, w *Writer) error {
-	leave, err := w.endings.enter(ctx, messages.Principal{})
-	if err != nil {
-		return err
-	}
-	defer leave()
+	moved := false
 	return w.transition(ctx, func(ctx context.Context) error {
-		wrote, err := e.attempt(ctx, w)
+		wrote, err := e.travel(ctx, w, moved)
 		if err == nil && !wrote { // so the answer rests on what was read
 			if err = w.store.Sync(ctx); err == nil {
-				_, err = e.attempt(ctx, w)
+				_, err = e.travel(ctx, w, moved)
 			}
 		}
+		moved = moved || errors.Is(err, ErrLost)
 		return err
 	})
 }
 
-// attempt reports whether there was anything to write.
-func (e *ending) attempt(ctx context.Context, w *Writer) (bool, error) {
+// travel makes one attempt, and reports whether there was anything to write. Others may
+// make it for e: until they have, what they find is none of e's.
+func (e *ending) travel(ctx context.Context, w *Writer, moved bool) (bool, error) {
+	found := *e
+	p := &passenger{moved: moved, look: func(ctx context.Context) (wish, error) { return found.look(ctx, w) }}
+	wrote, err := w.ends.travel(ctx, p)
+	if p.isDone() {
+		*e = found
+	}
+	return wrote, err
+}
+
+// look finds out what is left to write; nothing when all is done.
+func (e *ending) look(ctx context.Context, w *Writer) (wish, error) {
 	before, err := w.grantOf(ctx, e.of)
 	if err != nil {
-		return false, err
+		return wish{}, err
 	}
 	if !before.found {
-		return false, messages.GrantNotFound
+		return wish{}, messages.GrantNotFound
 	}
 	if e.uid == "" {
 		e.uid = before.UID
 	}
 	if before.UID != e.uid {
-		return false, e.past(ctx, w)
+		return wish{}, e.past(ctx, w)
 	}
 	head, err := w.headOf(ctx, e.of)
 	if err != nil {
-		return false, err
+		return wish{}, err
 	}
-	batch, err := e.batch(ctx, before, head, w)
-	if err != nil || len(batch.Writes) == 0 {
-		return false, err
-	}
-	_, err = w.store.Apply(ctx, batch)
-	return true, err
+	return e.wish(before, head, w)
 }
 
 // past says what became of an incarnation whose grant has been given anew: whoever
@@ -194,34 +220,26 @@ func (e *ending) past(ctx context.Context, w *Writer) error {
 	return nil
 }
 
-// batch is what is left to write; nothing when all is done.
-func (e *ending) batch(ctx context.Context, before standing, head life, w *Writer) (Batch, error) {
-	var batch Batch
+// wish is what is left to write.
+func (e *ending) wish(before standing, head life, w *Writer) (wish, error) {
+	var left wish
 	e.result, e.operation = before.Grant, ""
 	if before.live() {
 		e.result = revoked(before.Grant, e.by, w.now())
 		value, err := EncodeGrant(e.result, e.witness)
 		if err != nil {
-			return Batch{}, err
+			return wish{}, err
 		}
-		batch = Batch{Writes: []Write{Replace(before.row, value)}, Witness: before.row.Key}
+		left.grant = Replace(before.row, value)
 	}
 	// Who exchanges at this moment touches the grant: where there is no head now, there
 	// will be none.
 	if !head.found || head.UID != e.uid {
-		return batch, nil
+		return left, nil
 	}
 	e.operation = OperationOf(e.uid)
-	if head.State != messages.HeadActive && head.State != messages.HeadFrozen {
-		return batch, nil // it is under way, or done
+	if head.State == messages.HeadActive || head.State == messages.HeadFrozen {
+		left.ask = e.uid // otherwise it is under way, or done
 	}
-	asks, err := w.ask(ctx, e.uid, e.witness)
-	if err != nil || asks.Key == "" {
-		return batch, err
-	}
-	batch.Writes = append(batch.Writes, asks)
-	if batch.Witness == "" {
-		batch.Witness = asks.Key
-	}
-	return batch, nil
+	return left, nil
 }

@@ -34,7 +34,7 @@ type Options struct {
 type Writer struct {
 	store     *Store
 	exchanges queues
-	endings   queues // of one line: the zero principal's
+	ends      *ride
 	Options
 }
 
@@ -49,7 +49,8 @@ func NewWriter(store *Store, options Options) *Writer {
 	if options.NewSecret == nil {
 		options.NewSecret = newSecret
 	}
-	return &Writer{store: store, Options: options}
+	return &Writer{store: store, Options: options,
+		ends: &ride{store: store, Options: options, turn: make(chan struct{}, 1)}} // one batch at a time
 }
 
 // now is the clock in the whole milliseconds that rows hold.

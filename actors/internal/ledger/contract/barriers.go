@@ -29,6 +29,11 @@ func Barriers(t *testing.T, open func(t *testing.T) Subject) {
 		{"no root outlives its takeover", exchangePausesForTakeover}, {"a session past a takeover", redemptionPauses},
 		{"a gate shuts while others mint", beginAgainstMints}, {"a commit while others write", commitAgainstEdits},
 		{"beginnings at once", beginningsAtOnce},
+		{"a crowd ends together", endedTogether}, {"somebody poisoned in a crowd", poisonedAmongThem},
+		{"a crowd for whom there is no room", fullRow}, {"some of a crowd give up", someGiveUp},
+		{"a crowd whose answer is lost", endedUnheard}, {"a crowd ended by two processes", endedByTwo},
+		{"a crowd: " + string(cutBefore), crowdCut(cutBefore)}, {"a crowd: " + string(cutAfter), crowdCut(cutAfter)},
+		{"a crowd: " + string(cutAnswer), crowdCut(cutAnswer)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { within(t, patience, open, c.run) })
