@@ -309,12 +309,12 @@ func (h *holder) release(ctx context.Context, held *claim.Held, m *supervisor.Cl
 	} else {
 		err = h.config.Run.Release(ctx, h.store())
 	}
-	switch {
-	case err == nil:
-		h.config.View.closed()
-		return nil
-	case errors.Is(err, messages.ReleaseUnreachable):
+	if errors.Is(err, messages.ReleaseUnreachable) {
 		return err
 	}
-	return supervisor.Terminal(err)
+	h.config.View.closed() // by this process it is held no more, whoever else holds it
+	if err != nil {
+		return supervisor.Terminal(err)
+	}
+	return nil
 }
