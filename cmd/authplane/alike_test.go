@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -153,5 +155,26 @@ func TestOneOperationThroughEveryDoor(t *testing.T) {
 				t.Errorf("revoke: %d", status)
 			}
 		}
+	}
+	standbyTakesNobodyOver(t, w, beside)
+}
+
+// standbyTakesNobodyOver asks a process that does not hold the plane for a takeover: it
+// refuses, nothing is changed, and the command that it names says who does hold it.
+func standbyTakesNobodyOver(t *testing.T, w, beside *world.World) {
+	t.Helper()
+	bob := w.Person("bob", "laptop", "demo.>")
+	w.Settle()
+	dir, before := beside.Config.StateDir, w.Rows()
+	got := runIn(t, "", "--dir", dir, "takeover", bob.Grant.Owner+"/laptop")
+	if got.code != messages.ExitUnavailable || got.out != "" || !strings.Contains(got.err, "ask the one that does") ||
+		!strings.Contains(got.err, "next: authplane --dir "+shellWord(dir)+" status") {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+	}
+	if after := w.Rows(); !maps.Equal(before, after) {
+		t.Errorf("the records were\n%v and are\n%v", before, after)
+	}
+	if got := runIn(t, "", "--dir", dir, "status"); got.code != 0 || !strings.Contains(got.out, w.Space.Status().Plane.Holder) {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
 	}
 }

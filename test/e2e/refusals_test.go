@@ -113,6 +113,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		"revoke with a wish":               {func() (got said) { w.Call("DELETE", alice.Path()+"?uid="+bob.Grant.UID, nil, &got); return got }, messages.Malformed},
 		"revoke with a body":               {func() (got said) { w.Call("DELETE", alice.Path(), of(bob), &got); return got }, messages.Malformed},
 	}
+	w.Settle()
 	before := w.Rows()
 	for name, c := range cases {
 		got := c.ask()
@@ -187,6 +188,7 @@ func unreadableOnTheRail(w *world.World, ask func() said, key string) {
 func grantedAlone(w *world.World, ask func() said, former world.Person) {
 	w.Helper()
 	next := w.Grant("alice", "laptop", "demo.>")
+	w.Settle()
 	before := w.Rows()
 	if got := ask(); got.Outcome != "retired" || !got.Already || got.Evicted != 1 || next.UID == former.Grant.UID {
 		w.Errorf("who was retired before, beside a new grant: %+v", got)

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,18 +54,53 @@ func (w *World) Service(name, subject string) *nats.Conn {
 // Rows are the sequences of all records of the authority, by key.
 func (w *World) Rows() map[string]uint64 {
 	w.Helper()
-	js, err := jetstream.New(w.Owner("ctrl"))
-	w.must(err)
-	bucket := "cotal_authority_" + w.Config.Space
-	stream, err := js.Stream(w.Context(), "KV_"+bucket)
-	w.must(err)
-	info, err := stream.Info(w.Context(), jetstream.WithSubjectFilter(">"))
-	w.must(err)
 	rows := map[string]uint64{}
-	for subject := range info.State.Subjects {
-		last, err := stream.GetLastMsgForSubject(w.Context(), subject)
-		w.must(err)
-		rows[strings.TrimPrefix(subject, "$KV."+bucket+".")] = last.Sequence
+	for key, last := range w.records(w.authority()) {
+		rows[key] = last.Sequence
 	}
 	return rows
+}
+
+// Settle waits until nothing is owed and nothing is asked for, so that no record moves
+// by itself.
+func (w *World) Settle() {
+	w.Helper()
+	of := w.authority()
+	w.Poll("nothing to be owed or asked for", func() bool {
+		for key, last := range w.records(of) {
+			family, _, _ := strings.Cut(key, ".")
+			var row struct{ UIDs, Ops []string }
+			if family != "asked" && family != "owed" {
+				continue
+			}
+			if err := json.Unmarshal(last.Data, &row); err != nil || len(row.UIDs)+len(row.Ops) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// authority is the stream of the authority's records, for somebody who owns its account.
+func (w *World) authority() jetstream.Stream {
+	w.Helper()
+	js, err := jetstream.New(w.Owner("ctrl"))
+	w.must(err)
+	stream, err := js.Stream(w.Context(), "KV_cotal_authority_"+w.Config.Space)
+	w.must(err)
+	return stream
+}
+
+// records are the last messages of what the authority has recorded, by key.
+func (w *World) records(of jetstream.Stream) map[string]*jetstream.RawStreamMsg {
+	w.Helper()
+	info, err := of.Info(w.Context(), jetstream.WithSubjectFilter(">"))
+	w.must(err)
+	records := map[string]*jetstream.RawStreamMsg{}
+	for subject := range info.State.Subjects {
+		last, err := of.GetLastMsgForSubject(w.Context(), subject)
+		w.must(err)
+		records[strings.TrimPrefix(subject, "$KV.cotal_authority_"+w.Config.Space+".")] = last
+	}
+	return records
 }
