@@ -35,6 +35,8 @@ func TestRevokeWhileNobodyHoldsThePlane(t *testing.T) {
 	alice := holder.Person("alice", "laptop", "demo.>")
 	dropped := make(chan struct{}, 1)
 	alice.Connect(nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { dropped <- struct{}{} }))
+	other := holder.Person("bob", "laptop", "demo.>")
+	theirs := other.Connect()
 	mend := spoilClaim(holder)
 	if status := holder.Call("DELETE", alice.Path(), nil, nil); status != http.StatusOK {
 		t.Fatalf("revoke: %d", status)
@@ -43,10 +45,15 @@ func TestRevokeWhileNobodyHoldsThePlane(t *testing.T) {
 		nc.Close()
 		t.Errorf("the revoked one: %v", err)
 	}
-	var waits struct{ Error struct{ Reason string } }
+	var waits struct{ Error struct{ Reason, Next string } }
 	status := holder.Call("POST", "/v1/retire?wait=0", map[string]string{"owner": alice.Grant.Owner, "actor": alice.Grant.Actor, "uid": alice.Grant.UID}, &waits)
 	if status != http.StatusServiceUnavailable || waits.Error.Reason != messages.OperationPending.Reason {
 		t.Errorf("retire: %d %+v", status, waits)
+	}
+	// A takeover needs a holder: it is refused, says so, and is not begun later.
+	bob := map[string]string{"owner": other.Grant.Owner, "actor": "laptop"}
+	if status := holder.Call("POST", "/v1/takeover", bob, &waits); status != http.StatusServiceUnavailable || waits.Error.Reason != messages.PlaneAway.Reason || waits.Error.Next != "authplane status" {
+		t.Errorf("takeover: %d %+v", status, waits)
 	}
 	select {
 	case <-dropped:
@@ -57,6 +64,9 @@ func TestRevokeWhileNobodyHoldsThePlane(t *testing.T) {
 	within(t, dropped, "the connection is dropped")
 	if got := retire(holder, alice); got.Outcome != "retired" || got.Evicted != 1 {
 		t.Errorf("the proof is %+v", got)
+	}
+	if owed := owedNow(holder); len(owed) != 0 || !theirs.IsConnected() {
+		t.Errorf("owed are %+v, and the other is connected: %v", owed, theirs.IsConnected())
 	}
 }
 
