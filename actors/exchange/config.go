@@ -20,10 +20,11 @@ const (
 	closeWithin = acceptedWithin * 3 / 2
 )
 
-// Keys sign bearers and say what they are verified with; an *identity.Keyring does.
+// Keys sign and verify bearers, and say what they are verified with; an *identity.Keyring does.
 type Keys interface {
 	face.Signer
 	face.KeySet
+	face.Verifier
 }
 
 // Config is what the exchange needs.
@@ -51,6 +52,8 @@ type Config struct {
 	Control face.Control
 	// Instances knows the gates of services' instances.
 	Instances face.Instances
+	// Controllers answers controllers, and lists them.
+	Controllers face.Controllers
 	// Capability opens the loopback face.
 	Capability messages.Secret
 	// Address is the loopback face's.

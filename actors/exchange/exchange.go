@@ -27,7 +27,7 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 	faces := faceConfig(life, config)
 	e := &exchange{life: life}
 	e.servers = append(e.servers, newServer(life, config.Address, nil, face.Loopback(faces, face.LoopbackConfig{
-		Control: config.Control, Instances: config.Instances, Capability: config.Capability,
+		Control: config.Control, Instances: config.Instances, Controllers: config.Controllers, Capability: config.Capability,
 		FaultInjection: config.FaultInjection, MetricsPage: config.MetricsPage,
 	})))
 	if p := config.Public; p != nil {
@@ -37,6 +37,7 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 		}
 		e.servers = append(e.servers, newServer(life, p.Address, p.TLS, face.Public(faces, face.PublicConfig{
 			URL: url, NATSURL: p.NATSURL, Sentinel: p.Sentinel, ProviderIssuer: config.Issuer,
+			Controllers: config.Controllers, Verifier: config.Keys,
 		})))
 	}
 	e.unbound.Store(int32(len(e.servers)))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
@@ -39,6 +40,8 @@ type Config struct {
 	// Longest is the longest life of a bearer, in whole seconds; 0 is
 	// identity.MaxBearerLife.
 	Longest time.Duration
+	// Controllers is what controllers are answered with.
+	Controllers controller.Config
 	// Unreadable is told of every row that could not be read.
 	Unreadable func(log *slog.Logger, keys ...string)
 }
@@ -79,6 +82,10 @@ func (i *issuer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case messages.IssueInstanceCredential:
 		serve(i, ctx, "issue to "+m.Instance+" of "+m.Endpoint, m, i.issueToProcess)
+	case messages.AskController:
+		serve(i, ctx, "answer a controller", m, i.atDoor)
+	case messages.ListControllers:
+		serve(i, ctx, "list controllers", m, i.listControllers)
 	default:
 		i.Client.Receive(m)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/evictor"
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	ledgerclaim "github.com/cotal-ai/authplane/actors/internal/claim"
+	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/issuer"
@@ -57,6 +58,8 @@ type Config struct {
 	// seconds; 0 is the longest there is.
 	Signer         issuer.Signer
 	BearerLifetime time.Duration
+	// Controllers is what controllers are answered with.
+	Controllers controller.Config
 	// Presence is the path of the actor that has responders settle.
 	Presence string
 	// Installation and Records remember which streams are ours.
@@ -102,7 +105,7 @@ func Spec(c Config) supervisor.Spec {
 			}),
 			issuer.Spec(issuer.Config{
 				Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Remembered: c.Installation.Remembered, Reader: Reader, Writer: Writer,
-				Signer: c.Signer, Longest: c.BearerLifetime, Unreadable: c.Unreadable.Met,
+				Signer: c.Signer, Longest: c.BearerLifetime, Controllers: c.Controllers, Unreadable: c.Unreadable.Met,
 			}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),
 			eyes,

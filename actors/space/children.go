@@ -61,7 +61,7 @@ func (h *Handle) planeConfig() plane.Config {
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
 		Outlives: h.outlives(),
-		Signer:   h.parts.keyring, BearerLifetime: h.config.BearerLifetime,
+		Signer:   h.parts.keyring, BearerLifetime: h.config.BearerLifetime, Controllers: h.controllers(),
 		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
 		Gates: &h.parts.gates, Lanes: h.parts.lanes,
 	}
@@ -159,7 +159,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 	config := exchange.Config{
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
-		Control: h, Instances: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		Control: h, Instances: h, Controllers: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
 		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,
 		Metrics:        h.metrics.faces, MetricsPage: promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}),

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
@@ -75,6 +76,12 @@ type Config struct {
 	// it must be the same in every process of the space; and where it is made shorter,
 	// nobody may be retired until what was issued before has run out.
 	BearerLifetime time.Duration
+
+	// ControllerLifetime is how long the standing credentials of controllers run, 5 s to
+	// 86,400 s in whole seconds; zero is the longest. They cannot be taken back before, so
+	// that it bounds how long a controller that was superseded may stay connected, as
+	// itself and without a say in what its successor does.
+	ControllerLifetime time.Duration
 
 	// ConnectionLifetime is how long the JWT of a standing connection runs; it is
 	// renewed at half of it. Zero is 15 minutes. Shorter ones cost a handshake each
@@ -202,6 +209,9 @@ func (c Config) checkFigures(found *Problems) {
 	}
 	if l := c.BearerLifetime; l < 0 || l > identity.MaxBearerLife || l%time.Second != 0 {
 		found.note("bearer_lifetime", "%s is not whole seconds up to %s", l, identity.MaxBearerLife)
+	}
+	if l := c.ControllerLifetime; l != 0 && controller.CheckStanding(l) != nil {
+		found.note("controller_lifetime", "%s is not whole seconds from %s to %s", l, controller.MinStanding, controller.MaxStanding)
 	}
 	if c.ConnectionLifetime < 0 {
 		found.note("connection_lifetime", "%s is negative", c.ConnectionLifetime)

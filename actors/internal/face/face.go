@@ -54,8 +54,9 @@ type Face struct {
 	routes     routes
 	capability messages.Secret
 
-	control     Control      // of the loopback face
-	instances   Instances    // of the loopback face
+	control     Control   // of the loopback face
+	instances   Instances // of the loopback face
+	controllers Controllers
 	metricsPage http.Handler // of the loopback face
 	public      PublicConfig // of the public face
 

@@ -12,6 +12,8 @@ type LoopbackConfig struct {
 	Control Control
 	// Instances shows the gates of services' instances. Required.
 	Instances Instances
+	// Controllers lists the instances that are run by controllers. Required.
+	Controllers Controllers
 	// Capability is the secret of this start; whoever can read its file may ask. An
 	// absent one lets nobody in.
 	Capability messages.Secret
@@ -24,7 +26,7 @@ type LoopbackConfig struct {
 // Loopback makes the face of this machine.
 func Loopback(c Config, l LoopbackConfig) *Face {
 	f := newFace("loopback", c)
-	f.control, f.instances, f.capability, f.metricsPage = l.Control, l.Instances, l.Capability, l.MetricsPage
+	f.control, f.instances, f.controllers, f.capability, f.metricsPage = l.Control, l.Instances, l.Controllers, l.Capability, l.MetricsPage
 
 	json, both, form := []string{mediaJSON}, []string{mediaJSON, mediaForm}, []string{mediaForm}
 	rs := &f.routes
@@ -45,6 +47,7 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("DELETE", "/v1/roster/{name}", endpoint{serve: f.forgetServer, guarded: true, queued: true})
 	rs.on("GET", "/v1/instances", endpoint{serve: f.listInstances, guarded: true, queued: true})
 	rs.on("GET", "/v1/instances/{endpoint}", endpoint{serve: f.listInstances, guarded: true, queued: true})
+	rs.on("GET", "/v1/controllers", endpoint{serve: f.listControllers, guarded: true, queued: true})
 	rs.on("POST", "/v1/repair", endpoint{serve: f.repair, guarded: true, queued: true, media: json})
 
 	// What shows the service itself takes no turn: it answers from memory, and is

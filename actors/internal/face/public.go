@@ -17,13 +17,17 @@ type PublicConfig struct {
 	Sentinel string
 	// ProviderIssuer is where people log in; empty when only machines do.
 	ProviderIssuer string
+	// Controllers answers at the doors of controllers, and Verifier verifies the bearers
+	// that are shown there; nil leaves the doors out.
+	Controllers Controllers
+	Verifier    Verifier
 }
 
 // Public makes the face that clients elsewhere use. The proof of identity is the
 // only credential there; everything that is not listed here is nothing.
 func Public(c Config, p PublicConfig) *Face {
 	f := newFace("public", c)
-	f.public = p
+	f.public, f.controllers = p, p.Controllers
 	rs := &f.routes
 	rs.on("POST", "/exchange", endpoint{serve: f.exchange, queued: true, proves: true, media: []string{mediaJSON, mediaForm}})
 	rs.on("POST", "/oauth2/token", endpoint{serve: f.token, queued: true, proves: true, oauth: true, media: []string{mediaForm}})
@@ -31,6 +35,9 @@ func Public(c Config, p PublicConfig) *Face {
 	rs.on("GET", "/.well-known/oauth-authorization-server", endpoint{serve: f.serverMetadata})
 	rs.on("GET", "/.well-known/cotal-mesh", endpoint{serve: f.mesh})
 	rs.on("GET", "/livez", endpoint{serve: f.live})
+	if p.Controllers != nil {
+		f.controllerDoors(rs)
+	}
 	return f
 }
 

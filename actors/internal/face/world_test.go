@@ -220,6 +220,7 @@ func (c *control) Kill(_ context.Context, path, how string) (string, uint64, err
 // world is both faces over real HTTP.
 type world struct {
 	gates      *gates
+	doors      *doors
 	t          *testing.T
 	rows       *rows
 	control    *control
@@ -251,7 +252,7 @@ func (w *world) logged() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, rows: newRows(), gates: &gates{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
+	w := &world{t: t, rows: newRows(), gates: &gates{}, doors: &doors{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
 		capability: identity.NewCapability(), log: &bytes.Buffer{}}
 	w.desk = newDesk(w.rows)
 	stored, err := identity.GenerateKeyring(testSpace, time.Now())
@@ -264,9 +265,10 @@ func newWorld(t *testing.T) *world {
 	bridge := &Bridge{Issuer: testIssuer, Provider: w.newProvider(), OwnerSecret: identity.NewOwnerSecret(), Authority: w.rows, Signer: w.keyring}
 	c := Config{Space: testSpace, Authority: w.rows, Operations: w.desk, Bridge: bridge, Keys: w.keyring, Metrics: metrics, Roles: []string{"narrow"},
 		Logger: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Instances: w.gates, Capability: w.capability, FaultInjection: true,
+	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Instances: w.gates, Controllers: w.doors, Capability: w.capability, FaultInjection: true,
 		MetricsPage: promhttp.HandlerFor(registry, promhttp.HandlerOpts{})})
-	w.public = Public(c, PublicConfig{URL: func() string { return "https://auth.example.test" }, NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds", ProviderIssuer: testIssuer})
+	w.public = Public(c, PublicConfig{URL: func() string { return "https://auth.example.test" }, NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds", ProviderIssuer: testIssuer,
+		Controllers: w.doors, Verifier: w.keyring})
 	w.url, w.publicURL = w.listen(w.loopback), w.listen(w.public)
 	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}
 	t.Cleanup(w.client.CloseIdleConnections)

@@ -1,0 +1,324 @@
+package space_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/cotal-ai/authplane/actors/internal/broker"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/internal/natsd/natsdtest"
+	"github.com/cotal-ai/authplane/actors/space"
+	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/test/world"
+)
+
+const (
+	runner = "runner"
+	run    = "rrrrrrrrrrrrrrrrrrrrrrrrrr"
+)
+
+var kindsOfKeys = []string{"supervisor", "executor", "server", "recorder", "ledger"}
+
+// controlled is a space with a public face, somebody who may run a controller, and his
+// instance.
+type controlled struct {
+	*world.World
+	owner string
+}
+
+// newControlled opens the space of w, and grants. Controllers' credentials are short
+// where short says so.
+func newControlled(w *world.World) *controlled {
+	w.Helper()
+	w.Start()
+	c := &controlled{World: w}
+	var made world.Grant
+	if status := w.Call("POST", "/v1/grants", map[string]any{"sub": "boss", "actor": "cli", "scope": []string{"supervise"}}, &made); status != http.StatusCreated {
+		w.Fatalf("grant: %d", status)
+	}
+	c.owner = made.Owner
+	return c
+}
+
+func publicly(c *space.Config) { c.Public = &space.PublicConfig{Listen: "127.0.0.1:0"} }
+
+// register makes a new process the one of the instance, and tells its epoch.
+func (c *controlled) register() uint64 {
+	c.Helper()
+	done, err := c.Space.RegisterHostInstance(c.Context(), runner, run, space.ControllerPrincipal(c.owner, run))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return done.Instance.Epoch
+}
+
+// program is a controller's: it has a proof of who runs it, keys that it made itself,
+// and what it was given.
+type program struct {
+	*controlled
+	epoch   uint64
+	pairs   map[string]nkeys.KeyPair
+	users   map[string]string
+	jwts    map[string]string
+	expires map[string]time.Time
+	receipt string
+	asked   int
+}
+
+func (c *controlled) program(epoch uint64) *program {
+	p := &program{controlled: c, epoch: epoch, pairs: map[string]nkeys.KeyPair{}, users: map[string]string{}, jwts: map[string]string{}, expires: map[string]time.Time{}}
+	for _, kind := range kindsOfKeys {
+		p.make(kind)
+	}
+	return p
+}
+
+func (p *program) make(kind string) string {
+	p.Helper()
+	pair, err := nkeys.CreateUser()
+	if err == nil {
+		p.pairs[kind] = pair
+		p.users[kind], err = pair.PublicKey()
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return p.users[kind]
+}
+
+// doorAnswer is what a door says.
+type doorAnswer struct {
+	Epoch       uint64
+	Credentials map[string]struct {
+		User, JWT string
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	Receipt   string
+	ExpiresAt time.Time `json:"expires_at"`
+	Error     struct{ Code, Reason string }
+}
+
+// request is what a door takes, under an id of its own.
+func (p *program) request(door string) map[string]any {
+	p.asked++
+	keys := map[string]string{}
+	for _, kind := range kindsOfKeys {
+		keys[kind] = p.users[kind]
+	}
+	body := map[string]any{"v": 1, "space": "main", "actor": "cli", "endpoint": runner, "instance": run, "epoch": p.epoch,
+		"request_id": fmt.Sprintf("%s-%020d", door, p.asked), "keys": keys}
+	switch door {
+	case "activate":
+		body["commands"] = []string{"start", "stop"}
+	case "renew", "session", "retire":
+		body["receipt"] = p.receipt
+	}
+	switch door {
+	case "session":
+		body["session"] = map[string]any{"id": "s1", "user": p.make("session"), "expires_at": time.Now().Add(time.Hour).Format(time.RFC3339)}
+	case "retire":
+		uid := strings.Repeat("u", 26)
+		body["target"] = map[string]any{"owner": p.owner, "actor": "worker", "uid": uid, "op_id": ledger.OperationOf(uid), "user": p.make("requester")}
+	}
+	return body
+}
+
+// ask asks at a door of the public face.
+func (p *program) ask(door, proof string, body map[string]any) (int, doorAnswer) {
+	p.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(p.Context(), "POST", p.Space.PublicURL()+"/v1/controllers/"+door, bytes.NewReader(raw))
+	if err != nil {
+		p.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+proof)
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	var answer doorAnswer
+	if err != nil || json.Unmarshal(text, &answer) != nil {
+		p.Fatalf("%s: %d %s, %v", door, reply.StatusCode, text, err)
+	}
+	return reply.StatusCode, answer
+}
+
+// asks insists, and keeps what it is given.
+func (p *program) asks(door, proof string, body map[string]any) doorAnswer {
+	p.Helper()
+	status, answer := p.ask(door, proof, body)
+	if status != http.StatusOK {
+		p.Fatalf("%s: %d %+v", door, status, answer.Error)
+	}
+	for kind, c := range answer.Credentials {
+		if c.User != p.users[kind] {
+			p.Errorf("%s gives %s to another user", door, kind)
+		}
+		p.jwts[kind], p.expires[kind] = c.JWT, c.ExpiresAt
+	}
+	if answer.Receipt != "" {
+		p.receipt = answer.Receipt
+	}
+	return answer
+}
+
+// dial connects as one of the program's users, with whatever credential it has last.
+func (p *program) dial(kind string, more ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect(p.Config.NATSURL, append([]nats.Option{nats.Timeout(5 * time.Second),
+		nats.UserJWT(func() (string, error) { return p.jwts[kind], nil }, p.pairs[kind].Sign),
+		nats.CustomInboxPrefix("_INBOX_" + p.users[kind]), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)...)
+}
+
+func (p *program) connect(kind string, more ...nats.Option) *nats.Conn {
+	p.Helper()
+	nc, err := p.dial(kind, more...)
+	if err != nil {
+		p.Fatalf("connect as %s: %v", kind, err)
+	}
+	p.Cleanup(nc.Close)
+	return nc
+}
+
+func (p *program) subject(rest string) string {
+	return broker.ControllerSubject("main", runner, run, p.epoch, rest)
+}
+
+// A controller with nothing but its own keys lives on over the end of its credentials,
+// on a server of its own process, and asks for a retirement; and one that was superseded
+// gets nothing any more.
+func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
+	t.Parallel()
+	w := world.New(t, publicly, func(c *space.Config) { c.ControllerLifetime = 5 * time.Second })
+	w.StopBroker()
+	w.Config.NATSURL = natsdtest.Run(t, natsdtest.Build(t), w.Dir).URL()
+	c := newControlled(w)
+	p := c.program(c.register())
+	proof := c.IDToken("boss")
+	p.asks("prepare", proof, p.request("prepare"))
+	first := p.asks("activate", proof, p.request("activate"))
+	if left := time.Until(first.ExpiresAt); left <= 0 || left > 5*time.Second {
+		t.Errorf("it runs out in %s", left)
+	}
+
+	// What it was given works: work goes out, is done, and comes back.
+	came := make(chan struct{}, 16) // more than it loses connections
+	supervisor := p.connect("supervisor", nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectHandler(func(*nats.Conn) { came <- struct{}{} }))
+	done, err := supervisor.SubscribeSync(p.subject("done.>"))
+	if err == nil {
+		err = supervisor.FlushTimeout(world.Patience)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	works := func() {
+		t.Helper()
+		executor := p.connect("executor")
+		defer executor.Close()
+		if err := executor.Publish(p.subject("done.job"), []byte("42")); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := done.NextMsg(world.Patience); err != nil || string(m.Data) != "42" {
+			t.Fatalf("the supervisor hears %v", err)
+		}
+	}
+	works()
+	former := p.jwts["supervisor"] // which has run out when the supervisor loses its connection
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	renewed, crossed := 0, false
+	for renewed < 20 || !crossed {
+		select {
+		case <-tick.C:
+			if renewed < 20 || time.Until(p.expires["supervisor"]) < 3*time.Second {
+				p.asks("renew", proof, p.request("renew"))
+				renewed++
+			}
+		case <-came:
+			crossed = true
+		case <-time.After(world.Patience):
+			t.Fatal("it does not come to the end of its credentials")
+		}
+	}
+	p.asks("renew", proof, p.request("renew"))
+	works()
+	renewal := p.jwts["supervisor"]
+	p.jwts["supervisor"] = former
+	p.Poll("what has run out to let nobody in", func() bool { // a server counts in whole seconds
+		nc, err := p.dial("supervisor", nats.NoReconnect())
+		if err == nil {
+			nc.Close()
+		}
+		return world.Refused(err)
+	})
+	p.jwts["supervisor"] = renewal
+
+	retiresOverTheRail(t, p, proof)
+	next := c.program(c.register())
+	for _, door := range []string{"prepare", "activate", "renew", "session", "retire"} {
+		if status, answer := p.ask(door, proof, p.request(door)); status != http.StatusConflict || len(answer.Credentials) > 0 || answer.Receipt != "" ||
+			answer.Error.Reason != messages.InstanceSuperseded.Reason {
+			t.Errorf("%s of a superseded one: %d %+v", door, status, answer)
+		}
+	}
+	next.asks("prepare", proof, next.request("prepare"))
+	next.asks("activate", proof, next.request("activate"))
+}
+
+// retiresOverTheRail has the controller ask for the end of a worker of its owner, who is
+// connected.
+func retiresOverTheRail(t *testing.T, p *program, proof string) {
+	t.Helper()
+	var worker world.Grant
+	if status := p.Call("POST", "/v1/grants", map[string]any{"sub": "boss", "actor": "worker", "publish": []string{"demo.>"}}, &worker); status != http.StatusCreated {
+		t.Fatalf("grant: %d", status)
+	}
+	token, status := p.Exchange("boss", "worker")
+	if status != http.StatusOK {
+		t.Fatalf("exchange: %d", status)
+	}
+	dropped := make(chan struct{})
+	p.With(worker, token).Connect(nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(dropped) }))
+	ask := p.request("retire")
+	ask["target"] = map[string]any{"owner": worker.Owner, "actor": worker.Actor, "uid": worker.UID, "op_id": ledger.OperationOf(worker.UID), "user": p.make("requester")}
+	p.asks("retire", proof, ask)
+	nc := p.connect("requester")
+	subject := broker.RetireSubject("main", messages.Principal{Owner: worker.Owner, Actor: worker.Actor}, worker.UID)
+	var reply *nats.Msg
+	p.Poll("the rail to be served", func() bool {
+		var err error
+		reply, err = nc.Request(subject, []byte(`{"wait_ms":30000}`), world.Patience)
+		if err != nil && !errors.Is(err, nats.ErrNoResponders) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	var got struct {
+		Outcome string
+		OpID    string `json:"op_id"`
+	}
+	if err := json.Unmarshal(reply.Data, &got); err != nil || got.Outcome != "retired" || got.OpID != ledger.OperationOf(worker.UID) {
+		t.Errorf("the rail says %s, %v", reply.Data, err)
+	}
+	select {
+	case <-dropped:
+	case <-time.After(world.Patience):
+		t.Error("the worker is still connected")
+	}
+}
