@@ -44,7 +44,8 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 				w.refusesMalformed(method, url+"?wait=1", body)
 			}
 			if len(e.media) == 0 {
-				w.refusesMalformed(method, url, "{}")
+				w.refusesMalformed(method, url, `{"uid":null}`)
+				w.refusesMalformed(method, url, "[]")
 				w.refusesMalformed(method, url, `{"uid":"`+someUID+`"}`, inPieces)
 			}
 		}
@@ -56,6 +57,11 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	// Whoever only frames an empty body in pieces has said nothing.
 	if a := w.do("DELETE", w.url+"/v1/grants/"+owner+"/laptop", "", inPieces); a.status != http.StatusOK {
 		t.Errorf("an empty body: %d %s", a.status, a.body)
+	}
+	for _, nothing := range []string{"null", " {} "} {
+		if a := w.do("GET", w.url+"/v1/grants", nothing); a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", nothing, a.status, a.body)
+		}
 	}
 	// Probes and documents pass over what somebody on the way has added.
 	for _, url := range []string{w.url + "/livez?verbose", w.url + "/jwks?x=1", w.url + "/metrics?x", w.publicURL + "/.well-known/cotal-mesh?x"} {
