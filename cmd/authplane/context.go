@@ -73,7 +73,7 @@ func (a *app) writeContext(ctx context.Context, flags proofFlags, name, out stri
 	}
 	b, err := a.exchange(ctx, client, flags)
 	if err != nil {
-		return err
+		return flags.named(err)
 	}
 	if err := saveContext(out, contextFor(record, b, flags.actor)); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -65,6 +66,24 @@ func newDouble(t *testing.T, answers map[string]answer) *double {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// provider has the record name another issuer.
+func (d *double) provider(t *testing.T, issuer string) {
+	t.Helper()
+	file := filepath.Join(d.dir, "state", service.RecordFile)
+	body, err := os.ReadFile(file)
+	var record service.Record
+	if err = errors.Join(err, json.Unmarshal(body, &record)); err != nil {
+		t.Fatal(err)
+	}
+	record.ProviderIssuer = issuer
+	if body, err = json.Marshal(record); err == nil {
+		err = os.WriteFile(file, body, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (d *double) serve(w http.ResponseWriter, r *http.Request) {

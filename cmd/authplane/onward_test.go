@@ -69,6 +69,7 @@ func TestWhoIsNotGrantedIsNamed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"show u_a/robot":   {"token", "u_a/robot", "--actor-token-file", secret},
 		"grant u_a/laptop": {"token", "u_a/laptop", "--id-token-file", secret},
+		"show u_a/phone":   {"context", "u_a/phone", "--actor-token-file", secret, "--out", secret + ".json"},
 	} {
 		if got := next(t, d.command(t, args...)); got != "authplane --dir "+d.dir+" "+want {
 			t.Errorf("%v: next %q", args, got)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -368,6 +369,24 @@ func TestTokenExchangesEveryKindOfProof(t *testing.T) {
 		d := newDouble(t, map[string]answer{"POST /idp/dev/token": {404, "nope"}})
 		if got := d.command(t, "token", "--sub", "a", "--actor", "x"); got.code != 3 || got.out != "" {
 			t.Errorf("exit %d, out %q, err %s", got.code, got.out, got.err)
+		}
+	})
+	t.Run("a provider that does not answer", func(t *testing.T) {
+		away := httptest.NewServer(nil)
+		away.Close()
+		d := newDouble(t, nil)
+		d.provider(t, away.URL)
+		got := d.command(t, "token", "--sub", "a", "--actor", "x")
+		if got.code != 4 || !strings.Contains(got.err, "identity provider cannot be reached") || strings.Contains(got.err, "serve") {
+			t.Errorf("exit %d, err %s", got.code, got.err)
+		}
+	})
+	t.Run("no provider", func(t *testing.T) {
+		d := newDouble(t, nil)
+		d.provider(t, "")
+		got := d.command(t, "token", "--sub", "a", "--actor", "x")
+		if got.code != 1 || !strings.Contains(got.err, "no identity provider is configured") || !strings.Contains(got.err, "idp in authplane.yaml") {
+			t.Errorf("exit %d, err %s", got.code, got.err)
 		}
 	})
 	t.Run("an empty secret", func(t *testing.T) {

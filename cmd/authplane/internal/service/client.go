@@ -75,14 +75,18 @@ func (c *Client) SendPatiently(ctx context.Context, method, path string, body an
 }
 
 // DevelopmentToken asks the development identity provider for an id token of the
-// subject. Any other provider refuses.
+// subject. Any other provider refuses. It fails with ProviderAbsent where there is none,
+// and with ProviderUnreachable where it does not answer, which says nothing of the service.
 func (c *Client) DevelopmentToken(ctx context.Context, subject string) (messages.Secret, error) {
 	if c.record.ProviderIssuer == "" {
-		return messages.Secret{}, messages.ProviderUnreachable.Because("the service has no identity provider")
+		return messages.Secret{}, messages.ProviderAbsent
 	}
 	address := strings.TrimSuffix(c.record.ProviderIssuer, "/") + "/dev/token"
 	answer, err := c.call(ctx, request{method: http.MethodPost, address: address, body: map[string]string{"sub": subject}})
-	if err != nil {
+	switch {
+	case errors.Is(err, messages.ServiceAway):
+		return messages.Secret{}, messages.ProviderUnreachable.Because("%s: --sub is for the provider of authplane dev, use --id-token-file with any other", c.record.ProviderIssuer)
+	case err != nil:
 		return messages.Secret{}, fmt.Errorf("ask the development identity provider: %w", err)
 	}
 	var token struct {
