@@ -93,6 +93,14 @@ func (w *writer) Receive(ctx actor.Context) {
 		serve(w, ctx, "mint a credential of "+m.Principal.String(), m, (*ledger.Writer).MintDescendant)
 	case ledger.RevokeCredential:
 		serve(w, ctx, "revoke a credential of "+m.UID, m, revokeCredential)
+	case ledger.ListProvisions:
+		serve(w, ctx, "list footprints", m, (*ledger.Writer).ListProvisions)
+	case ledger.ReadProvision:
+		serve(w, ctx, "read a footprint", m, (*ledger.Writer).ReadProvision)
+	case ledger.WriteProvision:
+		serve(w, ctx, "write the footprint of "+m.Provision.Principal.String(), m, (*ledger.Writer).WriteProvision)
+	case ledger.GrantProvision:
+		serve(w, ctx, "grant the machine "+m.Provision.Principal.String(), m, (*ledger.Writer).GrantProvision)
 	case messages.Enrol:
 		serve(w, ctx, "enrol "+m.Principal.String(), m, (*ledger.Writer).Enrol)
 	default:

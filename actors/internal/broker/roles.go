@@ -66,6 +66,7 @@ func Writer(instance string) Role {
 			"{rows}.bysrc.*.*.*.*",
 			"{rows}.srcgate.*.*",
 			"{rows}.grant.*.*",
+			"{rows}.prov.*.*.*.*",
 			"{rows}.asked.{instance}",
 			"{rows}.roster",
 			"{rows}.beat.{instance}",

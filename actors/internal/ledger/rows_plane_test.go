@@ -40,6 +40,7 @@ func planeFamilies() []family {
 			`{"v":1,"credId":"c-1","holder":"local.auth","endpoint":"svc_a","instance":"` + uid + `","processEpoch":9,"state":"revoked","exp":1}`},
 			through(ledger.DecodeInstanceCredential, ledger.EncodeInstanceCredential), false},
 		controllerFamily(),
+		provisionFamily(),
 	}
 }
 
