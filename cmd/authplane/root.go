@@ -91,6 +91,7 @@ func (a *app) root() *cobra.Command {
 		a.operationsCommand(),
 		a.rosterCommand(),
 		a.instancesCommand(),
+		a.controllersCommand(),
 		a.explainCommand(),
 		a.versionCommand(),
 	)

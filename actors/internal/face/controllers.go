@@ -27,12 +27,10 @@ type Verifier interface {
 	Verify(token string, now time.Time) (identity.Bearer, error)
 }
 
-// controllerDoors adds the doors to a face.
-func (f *Face) controllerDoors(rs *routes) {
-	for _, door := range controller.Doors {
-		rs.on("POST", "/v1/controllers/"+string(door), endpoint{queued: true, proves: true, media: []string{mediaJSON},
-			serve: func(ctx context.Context, c *call) error { return f.controllerDoor(ctx, c, door) }})
-	}
+// door is one of the doors of controllers.
+func (f *Face) door(which messages.ControllerDoor) endpoint {
+	return endpoint{queued: true, proves: true, media: []string{mediaJSON},
+		serve: func(ctx context.Context, c *call) error { return f.controllerDoor(ctx, c, which) }}
 }
 
 // controllerDoor answers POST /v1/controllers/{door}: the request is the body, and the

@@ -3,6 +3,8 @@ package face
 import (
 	"context"
 	"net/http"
+
+	"github.com/cotal-ai/authplane/messages"
 )
 
 // PublicConfig is what the public face tells besides.
@@ -36,7 +38,11 @@ func Public(c Config, p PublicConfig) *Face {
 	rs.on("GET", "/.well-known/cotal-mesh", endpoint{serve: f.mesh})
 	rs.on("GET", "/livez", endpoint{serve: f.live})
 	if p.Controllers != nil {
-		f.controllerDoors(rs)
+		rs.on("POST", "/v1/controllers/prepare", f.door(messages.DoorPrepare))
+		rs.on("POST", "/v1/controllers/activate", f.door(messages.DoorActivate))
+		rs.on("POST", "/v1/controllers/renew", f.door(messages.DoorRenew))
+		rs.on("POST", "/v1/controllers/session", f.door(messages.DoorSession))
+		rs.on("POST", "/v1/controllers/retire", f.door(messages.DoorRetire))
 	}
 	return f
 }

@@ -78,6 +78,10 @@ idp:
 # drops nobody, and waits until every permission has run out, some 15 minutes.
 # eviction: sweep
 
+# How long the standing credentials of controllers run, 5 to 86400 seconds. They cannot
+# be taken back before.
+# controller_lifetime: 86400
+
 # log:
 #   level: info
 #   format: json

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
@@ -112,6 +113,8 @@ func (f spaceFile) config(dir string, over Overrides) (space.Config, []problem) 
 		Responders:    f.Responders,
 		Servers:       f.Servers,
 		Eviction:      f.Eviction,
+		// Beyond every limit all are alike, and none comes round to a good one.
+		ControllerLifetime: time.Duration(max(-1, min(f.ControllerLifetime, 1<<20))) * time.Second,
 	}
 	if over.StateDir != "" {
 		config.StateDir = over.StateDir

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
@@ -33,6 +34,7 @@ replicas: 3
 responders: 4
 servers: [NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5]
 eviction: expiry
+controller_lifetime: 3600
 log:
   level: debug
   format: json
@@ -73,6 +75,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"responders":      {c.Responders, 4},
 		"servers":         {strings.Join(c.Servers, " "), "NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5"},
 		"eviction":        {c.Eviction, space.EvictionExpiry},
+		"controllers":     {c.ControllerLifetime, time.Hour},
 		"log.level":       {got.Log.Level, "debug"},
 		"log.format":      {got.Log.Format, "json"},
 	} {
@@ -130,6 +133,10 @@ func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
 		{"public without files", good + "sentinel_creds: s.creds\npublic: {listen: ':1', cert_file: c.pem, key_file: k.pem}\n", []string{
 			"line 5: sentinel_creds: open ", "line 6: public.cert_file: open ", "line 6: public.key_file: open "}},
 		{"eviction", good + "eviction: hope\n", []string{`line 5: eviction: "hope" is neither sweep nor expiry`}},
+		{"a life below the least", good + "controller_lifetime: 4\n", []string{"line 5: controller_lifetime: 4s is not whole seconds"}},
+		{"a life above the most", good + "controller_lifetime: 86401\n", []string{"line 5: controller_lifetime: 24h0m1s is not whole seconds"}},
+		{"a life that comes round", good + "controller_lifetime: 18446744078\n", []string{"line 5: controller_lifetime: "}},
+		{"a life below nothing", good + "controller_lifetime: -5\n", []string{"line 5: controller_lifetime: "}},
 		{"no secrets", least, []string{"secrets_dir: is missing, and $CREDENTIALS_DIRECTORY is not set"}},
 		{"log", good + "log: {level: loud, format: xml}\n", []string{"log.level: must be", "log.format: must be"}},
 		{"missing key set", good + "idp:\n  issuer: https://a.example\n  jwks_file: nowhere.json\n", []string{"line 7: idp.jwks_file: "}},
