@@ -3,10 +3,16 @@ package space_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/nats-io/nats.go"
 
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
@@ -45,6 +51,21 @@ func TestInstancesOnThreeReplicas(t *testing.T) {
 	if err != nil || second.Instance.Epoch != 1 {
 		t.Fatalf("the second: %+v, %v", second, err)
 	}
+	grantOn(t, h, p)
+	issued, err := h.IssueInstanceCredential(ctx, endpoint, instance, 1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enter := func() error {
+		nc, err := nats.Connect(group.Server(1).URL(), nats.UserCredentials(trust.SentinelCreds(dir)), nats.Token(issued.Bearer.Reveal()), nats.NoReconnect(), nats.Timeout(world.Patience))
+		if err == nil {
+			nc.Close()
+		}
+		return err
+	}
+	if err := enter(); err != nil {
+		t.Errorf("the process that is registered: %v", err)
+	}
 
 	// One dies with the gate frozen, and its connection lives on another server than ours.
 	dialer, err := broker.NewDialer(broker.Config{URL: group.Server(2).URL(), Space: "main", Material: natsdtest.Load(t, dir, "main"), Logger: slog.New(slog.DiscardHandler)})
@@ -64,6 +85,9 @@ func TestInstancesOnThreeReplicas(t *testing.T) {
 	if fence, err := h.AwaitFence(ctx, endpoint, instance, 1); err != nil || fence.State != messages.InstanceFrozen {
 		t.Errorf("fenced by %+v, %v", fence, err)
 	}
+	if err := enter(); !world.Refused(err) {
+		t.Errorf("while the gate is frozen: %v", err)
+	}
 	if _, err := h.RepairInstance(ctx, endpoint, instance); !errors.Is(err, messages.RegistrationAlive) {
 		t.Errorf("while it lives: %v", err)
 	}
@@ -79,5 +103,29 @@ func TestInstancesOnThreeReplicas(t *testing.T) {
 	})
 	if third, err := h.RegisterHostInstance(ctx, endpoint, instance, p); err != nil || third.Instance.Epoch != 2 {
 		t.Errorf("the third: %+v, %v", third, err)
+	}
+}
+
+// grantOn grants p, which may do nothing in particular.
+func grantOn(t *testing.T, h *space.Handle, p messages.Principal) {
+	t.Helper()
+	capability, err := os.ReadFile(h.CapabilityFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"owner":%q,"actor":%q,"scope":[],"publish":[],"subscribe":[],"serve":false}`, p.Owner, p.Actor)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL()+"/v1/grants", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+string(capability))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("grant: %d", answer.StatusCode)
 	}
 }
