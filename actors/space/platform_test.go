@@ -3,12 +3,14 @@ package space_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -69,11 +71,19 @@ func (h *host) assign(endpoint, instance string) messages.PlatformPlace {
 	return messages.PlatformPlace{Space: "main", Account: account, Revision: h.assigned.Revision, Endpoint: endpoint, Instance: instance}
 }
 
-// serve runs a service as a process of an instance.
+// serve runs a service as a process of an instance, over a connection that the callout
+// lets in as that.
 func (h *host) serve(endpoint, instance string, epoch uint64) {
 	h.Helper()
-	nc := h.connect()
-	_, err := micro.AddService(nc, micro.Config{Name: endpoint, Version: "1.0.0",
+	owner := h.Space.PlatformOwner()
+	if status := h.Call("POST", "/v1/grants", map[string]any{"owner": owner, "actor": "svc", "scope": []string{},
+		"publish": []string{}, "subscribe": []string{"svc.>"}, "serve": true}, nil); status != http.StatusCreated && status != http.StatusConflict {
+		h.Fatalf("grant: %d", status)
+	}
+	issued, err := h.Space.IssueInstanceCredential(h.Context(), endpoint, instance, epoch, time.Minute)
+	h.must(err)
+	nc := h.With(world.Grant{Owner: owner, Actor: "svc"}, issued.Bearer.Reveal()).Connect()
+	_, err = micro.AddService(nc, micro.Config{Name: endpoint, Version: "1.0.0",
 		Metadata: map[string]string{"instance": instance, "epoch": strconv.FormatUint(epoch, 10)}})
 	h.must(err)
 	h.must(nc.Flush())

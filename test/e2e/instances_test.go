@@ -51,7 +51,11 @@ func startServant(w *world.World, g world.Grant) *servant {
 	}
 	// It comes back whenever it is dropped, and is not put off by any refusal.
 	s.conn = w.With(g, s.issued.Bearer.Reveal()).Connect(nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(_ *nats.Conn, on *nats.Subscription, err error) {
+			if on != nil && errors.Is(err, nats.ErrPermissionViolation) {
+				w.Errorf("it may not be asked at %s", on.Subject)
+			}
+		}),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) {
 			select {
 			case s.dropped <- struct{}{}:
@@ -65,7 +69,7 @@ func startServant(w *world.World, g world.Grant) *servant {
 
 func (s *servant) serve() {
 	s.w.Helper()
-	service, err := micro.AddService(s.conn, micro.Config{Name: "svc", Version: "1.0.0"})
+	service, err := micro.AddService(s.conn, micro.Config{Name: servedAt, Version: "1.0.0"})
 	if err != nil {
 		s.w.Fatal(err)
 	}

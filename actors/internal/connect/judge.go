@@ -80,7 +80,7 @@ func (j *Judge) decide(b identity.Bearer, a messages.Authority, process *message
 	if err != nil {
 		return Admission{}, err
 	}
-	permissions, err := p.permissions(subjectOf{principal: b.Principal, uid: b.UID}, a.Grant.Allowance)
+	permissions, err := p.permissions(subjectOf{principal: b.Principal, uid: b.UID, endpoint: b.Process.Endpoint}, a.Grant.Allowance)
 	if err != nil {
 		return Admission{}, err
 	}

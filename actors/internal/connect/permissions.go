@@ -28,6 +28,9 @@ func (p *profile) permissions(s subjectOf, allowed messages.Allowance) (jwt.Perm
 		out.Pub.Deny = append(out.Pub.Deny, ">")
 	}
 	out.Sub.Allow = append(fillAll(p.subscribe, s, allowed.Subscribe, 1), s.principal.InboxPrefix()+".>")
+	if s.endpoint != "" {
+		out.Sub.Allow = append(out.Sub.Allow, discovery(s.endpoint)...)
+	}
 	out.Sub.Deny = append(fillAll(p.deniedSubscribe, s, nil, 1), serverSubjects)
 	out.Sub.Deny = append(out.Sub.Deny, beyond(out.Sub.Allow)...)
 	if p.serve || allowed.Serve {
@@ -35,6 +38,16 @@ func (p *profile) permissions(s subjectOf, allowed messages.Allowance) (jwt.Perm
 		out.Resp = &replies
 	}
 	return out, nil
+}
+
+// discovery is where a NATS micro service answers who looks for services, or for it. It
+// has its endpoint for its name; ids are of its own making.
+func discovery(endpoint string) []string {
+	var subjects []string
+	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
+		subjects = append(subjects, verb, verb+"."+endpoint, verb+"."+endpoint+".*")
+	}
+	return subjects
 }
 
 // beyond lists what the server would deliver past the allowed subscriptions. It

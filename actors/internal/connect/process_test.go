@@ -2,6 +2,8 @@ package connect_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +100,41 @@ func TestAProcessIsItsPrincipalToo(t *testing.T) {
 		default:
 			t.Errorf("%s: got %v", f.what, err)
 		}
+	}
+}
+
+// A process may be found as the service that it is, and as no other; its principal not.
+func TestAProcessMayBeFound(t *testing.T) {
+	judge := connect.NewJudge(profiles(t))
+	b, a, p := serving()
+	admitted, err := judge.DecideProcess(b, a, p, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := p.Gate.Endpoint
+	want := []string{"$SRV.INFO", "$SRV.INFO." + name, "$SRV.INFO." + name + ".*", "$SRV.PING", "$SRV.PING." + name, "$SRV.PING." + name + ".*",
+		"$SRV.STATS", "$SRV.STATS." + name, "$SRV.STATS." + name + ".*"}
+	found := func(a connect.Admission) []string {
+		var all []string
+		for _, subject := range a.Permissions.Sub.Allow {
+			if strings.HasPrefix(subject, "$SRV") {
+				all = append(all, subject)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got := found(admitted); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	for _, deeper := range []string{"$SRV.INFO." + name + ".*.>", "$SRV.PING." + name + ".*.>", "$SRV.STATS." + name + ".*.>"} {
+		if !slices.Contains(admitted.Permissions.Sub.Deny, deeper) {
+			t.Errorf("%s is not denied", deeper)
+		}
+	}
+	b.Process = identity.Process{}
+	if admitted, err = judge.Decide(b, a, now); err != nil || len(found(admitted)) != 0 {
+		t.Errorf("its principal: %q, %v", found(admitted), err)
 	}
 }
 

@@ -44,6 +44,8 @@ type part struct {
 type subjectOf struct {
 	principal messages.Principal
 	uid       string
+	// endpoint is set for a process of an instance: the service's name with `_` for `.`.
+	endpoint string
 }
 
 func (s subjectOf) value(v variable) string {
