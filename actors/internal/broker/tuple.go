@@ -19,10 +19,11 @@ func (c *Conn) Tuple() (messages.ConnectionTuple, bool) {
 }
 
 // Kickable reports whether this is a connection that others shall drop when its
-// process stands still: one that hears connects, or one that a claim names.
+// process stands still: one that hears connects, or questions on the rail, and would
+// swallow its share of them, or one that a claim names.
 func (c *Conn) Kickable() bool { return c.kickable }
 
 // kickable says so of every connection of the role.
 func (r Role) kickable() bool {
-	return r.account == trust.AUTH && r.respond != nil || r.life == unending
+	return r.account == trust.AUTH && r.respond != nil || r.life == unending || r.name == Admin().name
 }
