@@ -54,6 +54,8 @@ type Config struct {
 	Instances face.Instances
 	// Controllers answers controllers, and lists them.
 	Controllers face.Controllers
+	// Runs knows the runs.
+	Runs face.Runs
 	// Capability opens the loopback face.
 	Capability messages.Secret
 	// Address is the loopback face's.

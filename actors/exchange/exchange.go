@@ -27,7 +27,7 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 	faces := faceConfig(life, config)
 	e := &exchange{life: life}
 	e.servers = append(e.servers, newServer(life, config.Address, nil, face.Loopback(faces, face.LoopbackConfig{
-		Control: config.Control, Instances: config.Instances, Controllers: config.Controllers, Capability: config.Capability,
+		Control: config.Control, Instances: config.Instances, Controllers: config.Controllers, Runs: config.Runs, Capability: config.Capability,
 		FaultInjection: config.FaultInjection, MetricsPage: config.MetricsPage,
 	})))
 	if p := config.Public; p != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/cotal-ai/authplane/messages"
@@ -15,6 +16,9 @@ import (
 
 // MaxRecord is the size of one record, in bytes.
 const MaxRecord = 256 << 10
+
+// readyIn is how long a server is given that does not answer for an account yet.
+const readyIn = 50 * time.Millisecond
 
 // StreamName is the stream of a space's journals, in its account DATA.
 func StreamName(space string) string { return "cotal_runs_" + space }
@@ -46,16 +50,29 @@ func StreamConfig(space string, replicas int) jetstream.StreamConfig {
 // ask about it.
 func OpenStream(ctx context.Context, js jetstream.JetStream, space string, replicas int) error {
 	want := StreamConfig(space, replicas)
-	stream, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if stream, err = js.CreateStream(ctx, want); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = js.Stream(ctx, want.Name) // another was first
+	stream, err := open(ctx, js, want)
+	for deadline := time.Now().Add(answerWithin); errors.Is(err, nats.ErrNoResponders) && time.Now().Before(deadline); {
+		select { // a server that has just heard of the account is not ready yet
+		case <-time.After(readyIn):
+			stream, err = open(ctx, js, want)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
 	}
 	if err != nil {
 		return messages.BrokerAway.From(fmt.Errorf("open %s: %w", want.Name, err))
 	}
 	return checkShape(stream.CachedInfo().Config, want)
+}
+
+func open(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if stream, err = js.CreateStream(ctx, want); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = js.Stream(ctx, want.Name) // another was first
+		}
+	}
+	return stream, err
 }
 
 func checkShape(is, want jetstream.StreamConfig) error {

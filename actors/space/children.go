@@ -32,7 +32,7 @@ const (
 // which their last answers need, has closed.
 func (h *Handle) root() supervisor.Spec {
 	return supervisor.Spec{Name: h.config.Space, Group: &supervisor.Group{
-		Children: []supervisor.Spec{
+		Children: append([]supervisor.Spec{
 			plane.Spec(h.planeConfig()),
 			{Name: respondersPath, Restart: supervisor.Escalate, Group: &supervisor.Group{
 				Children: h.responders(),
@@ -42,9 +42,9 @@ func (h *Handle) root() supervisor.Spec {
 			exchange.Spec(h.exchangeConfig()),
 			operations.Spec(),
 			readiness.Spec(),
-		},
+		}, h.observers()...),
 		Stages: []supervisor.Stage{
-			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: []string{exchangePath, operationsPath, readinessPath}, Share: 2},
+			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: append([]string{exchangePath, operationsPath, readinessPath}, h.observerNames()...), Share: 2},
 			{Name: "plane", Close: []string{plane.Path}},
 			{Name: "responders", Close: []string{respondersPath, presencePath}},
 		},
@@ -159,7 +159,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 	config := exchange.Config{
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
-		Control: h, Instances: h, Controllers: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		Control: h, Instances: h, Controllers: h, Runs: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
 		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,
 		Metrics:        h.metrics.faces, MetricsPage: promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}),

@@ -92,6 +92,9 @@ type Config struct {
 	// does. See Handle.Readiness.
 	Platform messages.Assignments
 
+	// ObserveRequests has requests for runs witnessed that their callers did not sign. It
+	// keeps callers from being told that no service listens.
+	ObserveRequests bool
 	// FaultInjection opens POST /v1/debug/kill.
 	FaultInjection bool
 	// Middleware puts the library's receiver middleware before every actor, by the

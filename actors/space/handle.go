@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/cotal-ai/authplane/actors/hosting"
+	"github.com/cotal-ai/authplane/actors/runs"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -28,6 +29,7 @@ type Handle struct {
 	tree  atomic.Pointer[supervisor.Tree]
 	door  *actor.PID
 	hosts *hosting.Hosts
+	runs  *runs.Runs
 	// closing is closed when Close is first called, and closed when all has ended.
 	closing chan struct{}
 	close   sync.Once

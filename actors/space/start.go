@@ -13,6 +13,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/hosting"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/operations"
+	"github.com/cotal-ai/authplane/actors/runs"
 	"github.com/cotal-ai/authplane/supervisor"
 )
 
@@ -65,7 +66,12 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 	if err := state.write(capabilityFile, []byte(h.parts.capability.Reveal())); err != nil {
 		return nil, err
 	}
-	h.hosts = hosting.New(h.hostingConfig(operations.New(h.operationsConfig())))
+	calls := operations.New(h.operationsConfig())
+	h.hosts = hosting.New(h.hostingConfig(calls))
+	if h.runs, err = runs.New(h.runsConfig(calls)); err != nil {
+		h.metrics.unregister()
+		return nil, err
+	}
 	tree, err := supervisor.Start(ctx, system, h.root(), h.options()...)
 	if err != nil {
 		h.metrics.unregister()

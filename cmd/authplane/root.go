@@ -92,6 +92,7 @@ func (a *app) root() *cobra.Command {
 		a.rosterCommand(),
 		a.instancesCommand(),
 		a.controllersCommand(),
+		a.runsCommand(),
 		a.explainCommand(),
 		a.versionCommand(),
 	)

@@ -56,6 +56,7 @@ type Face struct {
 
 	control     Control   // of the loopback face
 	instances   Instances // of the loopback face
+	runs        Runs
 	controllers Controllers
 	metricsPage http.Handler // of the loopback face
 	public      PublicConfig // of the public face

@@ -14,6 +14,8 @@ type LoopbackConfig struct {
 	Instances Instances
 	// Controllers lists the instances that are run by controllers. Required.
 	Controllers Controllers
+	// Runs shows runs, and revokes one. Required.
+	Runs Runs
 	// Capability is the secret of this start; whoever can read its file may ask. An
 	// absent one lets nobody in.
 	Capability messages.Secret
@@ -26,6 +28,7 @@ type LoopbackConfig struct {
 // Loopback makes the face of this machine.
 func Loopback(c Config, l LoopbackConfig) *Face {
 	f := newFace("loopback", c)
+	f.runs = l.Runs
 	f.control, f.instances, f.controllers, f.capability, f.metricsPage = l.Control, l.Instances, l.Controllers, l.Capability, l.MetricsPage
 
 	json, both, form := []string{mediaJSON}, []string{mediaJSON, mediaForm}, []string{mediaForm}
@@ -48,6 +51,10 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("GET", "/v1/instances", endpoint{serve: f.listInstances, guarded: true, queued: true})
 	rs.on("GET", "/v1/instances/{endpoint}", endpoint{serve: f.listInstances, guarded: true, queued: true})
 	rs.on("GET", "/v1/controllers", endpoint{serve: f.listControllers, guarded: true, queued: true})
+	rs.on("GET", "/v1/runs", endpoint{serve: f.listRuns, guarded: true, queued: true})
+	rs.on("GET", "/v1/runs/{endpoint}", endpoint{serve: f.listRuns, guarded: true, queued: true})
+	rs.on("GET", "/v1/runs/{endpoint}/{run}", endpoint{serve: f.showRun, guarded: true, queued: true})
+	rs.on("POST", "/v1/runs/{endpoint}/{run}/revoke", endpoint{serve: f.revokeRun, guarded: true, queued: true, media: json})
 	rs.on("POST", "/v1/repair", endpoint{serve: f.repair, guarded: true, queued: true, media: json})
 
 	// What shows the service itself takes no turn: it answers from memory, and is

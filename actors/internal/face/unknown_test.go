@@ -15,15 +15,16 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	w := newWorld(t)
 	owner := w.grant("user-1", "laptop")
 	bodies := map[string]string{
-		"/exchange":                  `{"id_token":"` + w.idToken("user-1", 60e9) + `","actor":"laptop"}`,
-		"/v1/grants":                 `{"owner":"` + owner + `","actor":"other"}`,
-		"/v1/grants/{owner}/{actor}": `{"revision":1}`,
-		"/v1/retire":                 `{"owner":"` + owner + `","actor":"laptop"}`,
-		"/v1/takeover":               `{"owner":"` + owner + `","actor":"laptop"}`,
-		"/v1/repair":                 `{"endpoint":"svc","instance":"` + someUID + `"}`,
-		"/v1/debug/kill":             `{"actor":"plane/writer","how":"panic"}`,
+		"/exchange":                        `{"id_token":"` + w.idToken("user-1", 60e9) + `","actor":"laptop"}`,
+		"/v1/grants":                       `{"owner":"` + owner + `","actor":"other"}`,
+		"/v1/grants/{owner}/{actor}":       `{"revision":1}`,
+		"/v1/retire":                       `{"owner":"` + owner + `","actor":"laptop"}`,
+		"/v1/takeover":                     `{"owner":"` + owner + `","actor":"laptop"}`,
+		"/v1/repair":                       `{"endpoint":"svc","instance":"` + someUID + `"}`,
+		"/v1/runs/{endpoint}/{run}/revoke": `{"reason":"enough"}`,
+		"/v1/debug/kill":                   `{"actor":"plane/writer","how":"panic"}`,
 	}
-	fill := strings.NewReplacer("{owner}", owner, "{actor}", "laptop", "{id}", someUID, "{name}", "n1", "{endpoint}", "svc")
+	fill := strings.NewReplacer("{owner}", owner, "{actor}", "laptop", "{id}", someUID, "{name}", "n1", "{endpoint}", "svc", "{run}", "run-00000000000000000000000000000001")
 	tried := 0
 	for _, r := range w.loopback.routes {
 		for method, e := range r.methods {
