@@ -93,17 +93,23 @@ func (w *work) clear(ctx context.Context, store *ledger.Store, order evict.Ask) 
 	if w.hosts.config.Outlives > 0 {
 		return w.outlast(ctx, store, order)
 	}
+	_, err = w.sweep(ctx, store, order)
+	return err
+}
+
+// sweep evicts where the servers can be asked, and has those that it met remembered.
+func (w *work) sweep(ctx context.Context, store *ledger.Store, order evict.Ask) (outcome evict.Outcome, err error) {
 	if order.Known, err = ledger.Roster(ctx, store); err != nil {
-		return err
+		return outcome, err
 	}
-	outcome, err := evict.Run(ctx, evict.Ports{Servers: servers{w}, Responders: responders{w}}, order, nil)
+	outcome, err = evict.Run(ctx, evict.Ports{Servers: servers{w}, Responders: responders{w}}, order, nil)
 	if len(outcome.Learnt) > 0 {
 		_, learnt := ask[messages.KnownServers](ctx, learnWithin, w.ref(w.hosts.config.Writer), messages.LearnServers{Names: outcome.Learnt})
 		if err == nil {
 			err = learnt
 		}
 	}
-	return err
+	return outcome, err
 }
 
 // outlast waits, where nobody can be asked, until every connection has run out that was

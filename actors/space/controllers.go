@@ -8,6 +8,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/maintenance"
 	"github.com/cotal-ai/authplane/actors/plane"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -37,6 +38,21 @@ func (h *Handle) AskController(ctx context.Context, ask messages.AskController) 
 // Controllers lists the instances that are run by controllers.
 func (h *Handle) Controllers(ctx context.Context) (messages.Controllers, error) {
 	return askIssuer[messages.Controllers](ctx, h, messages.ListControllers{})
+}
+
+// EvictFamily drops the connections of some whom an instance's credentials were issued
+// to, and says of each what is proved. Whoever embeds the space may call it, for any
+// instance. The refusals are messages.Malformed, InstanceNotFound, FamilyOutsider and
+// SystemAbsent, and those that pass.
+func (h *Handle) EvictFamily(ctx context.Context, ask messages.EvictFamily) (messages.FamilyEvicted, error) {
+	if err := maintenance.CheckEviction(ask); err != nil {
+		return messages.FamilyEvicted{}, err
+	}
+	tree, err := h.open()
+	if err != nil {
+		return messages.FamilyEvicted{}, err
+	}
+	return maintenance.New(h.hosts).Evict(ctx, tree, ask)
 }
 
 func askIssuer[T any](ctx context.Context, h *Handle, m any) (T, error) {

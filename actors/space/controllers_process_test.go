@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/cotal-ai/authplane/actors/internal/broker"
@@ -204,9 +207,13 @@ func (p *program) subject(rest string) string {
 // gets nothing any more.
 func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 	t.Parallel()
-	w := world.New(t, publicly, func(c *space.Config) { c.ControllerLifetime = 5 * time.Second })
+	taken := make(chan struct{}, 64) // more than are asked in the middle of anything
+	w := world.New(t, publicly, func(c *space.Config) {
+		c.ControllerLifetime, c.Middleware = 5*time.Second, takenBy("plane/issuer", taken)
+	})
 	w.StopBroker()
-	w.Config.NATSURL = natsdtest.Run(t, natsdtest.Build(t), w.Dir).URL()
+	server := natsdtest.Run(t, natsdtest.Build(t), w.Dir)
+	w.Config.NATSURL = server.URL()
 	c := newControlled(w)
 	p := c.program(c.register())
 	proof := c.IDToken("boss")
@@ -269,6 +276,7 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 	})
 	p.jwts["supervisor"] = renewal
 
+	diesInTheMiddle(t, p, proof, server, taken)
 	retiresOverTheRail(t, p, proof)
 	next := c.program(c.register())
 	for _, door := range []string{"prepare", "activate", "renew", "session", "retire"} {
@@ -279,6 +287,87 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 	}
 	next.asks("prepare", proof, next.request("prepare"))
 	next.asks("activate", proof, next.request("activate"))
+}
+
+// takenBy tells when an actor has begun on a controller's question.
+func takenBy(path string, taken chan<- struct{}) func(string) []actor.ReceiverMiddleware {
+	return func(of string) []actor.ReceiverMiddleware {
+		if of != path {
+			return nil
+		}
+		return []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
+				next(c, e)
+				if _, is := e.Message.(messages.AskController); is {
+					select {
+					case taken <- struct{}{}:
+					default: // nobody awaits that many
+					}
+				}
+			}
+		}}
+	}
+}
+
+// diesInTheMiddle kills the issuer while it works on a request that the server, which
+// stands still, keeps it from ending: the controller has its answer all the same, and
+// asks again for the same one; the ledger has it once.
+func diesInTheMiddle(t *testing.T, p *program, proof string, server *natsdtest.Process, taken <-chan struct{}) {
+	t.Helper()
+	for _, how := range []string{"panic", "stop", "disconnect"} {
+		before := p.recorded()
+		for len(taken) > 0 {
+			<-taken
+		}
+		life := p.Actor("plane/issuer").Generation
+		ask := p.request("renew")
+		server.Pause(t)
+		answered := make(chan int, 1) // there is one
+		go func() {
+			defer close(answered)
+			status, _ := p.ask("renew", proof, ask)
+			answered <- status
+		}()
+		select {
+		case <-taken:
+		case <-time.After(world.Patience):
+			t.Error("the issuer is not asked")
+		}
+		if _, _, err := p.Space.Kill(t.Context(), "plane/issuer", how); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		server.Resume(t)
+		if status := <-answered; status != http.StatusOK && status != http.StatusServiceUnavailable {
+			t.Errorf("%s: answered %d", how, status)
+		}
+		p.AwaitLife("plane/issuer", life+1)
+		first, again := p.asks("renew", proof, ask), p.asks("renew", proof, ask)
+		if !reflect.DeepEqual(first, again) {
+			t.Errorf("%s: answered %+v, then %+v", how, first, again)
+		}
+		if got := p.recorded(); got != before+len(kindsOfKeys) {
+			t.Errorf("%s: %d credentials more are recorded, not %d", how, got-before, len(kindsOfKeys))
+		}
+	}
+}
+
+// recorded counts the credentials of the instance in the ledger, whether they have run
+// out or not.
+func (c *controlled) recorded() int {
+	c.Helper()
+	js, err := jetstream.New(c.Owner("ctrl"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	stream, err := js.Stream(c.Context(), broker.AuthorityStream("main"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	info, err := stream.Info(c.Context(), jetstream.WithSubjectFilter("$KV."+broker.AuthorityBucket("main")+".icred."+runner+"."+run+".*"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return len(info.State.Subjects)
 }
 
 // retiresOverTheRail has the controller ask for the end of a worker of its owner, who is

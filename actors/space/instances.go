@@ -7,6 +7,7 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/client"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
+	"github.com/cotal-ai/authplane/actors/maintenance"
 	"github.com/cotal-ai/authplane/actors/plane"
 	"github.com/cotal-ai/authplane/actors/registrar"
 	"github.com/cotal-ai/authplane/messages"
@@ -64,7 +65,7 @@ func (h *Handle) RepairInstance(ctx context.Context, endpoint, instance string) 
 	if err != nil {
 		return messages.InstanceRegistered{}, err
 	}
-	return h.hosts.Repair(ctx, tree, messages.ReconcileInstance{Endpoint: endpoint, Instance: instance})
+	return maintenance.New(h.hosts).Reconcile(ctx, tree, messages.ReconcileInstance{Endpoint: endpoint, Instance: instance})
 }
 
 // open is the tree, unless the space closes, or opens.

@@ -156,7 +156,7 @@ func (s *stage) ended(atLeast int) {
 	s.Helper()
 	met := 0
 	for _, c := range s.Space.Connections() {
-		if c.Label == "cotal:host-registration:main:"+endpoint {
+		if c.Label == "cotal:host-registration:main:"+endpoint || c.Label == "cotal:remote-manager-maintenance:main:"+endpoint {
 			if met++; !c.Ended {
 				s.Errorf("%s has not ended", c.Label)
 			}

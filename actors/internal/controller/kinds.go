@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"strings"
 	"time"
+
+	"github.com/nats-io/nkeys"
 
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -84,4 +87,11 @@ func Principal(owner, instance string) messages.Principal {
 // holderOf is who holds a credential of a kind.
 func holderOf(instance messages.Principal, kind messages.ControllerKind) messages.Principal {
 	return messages.Principal{Owner: instance.Owner, Actor: instance.Actor + "_" + string(kind)}
+}
+
+// IsCredential reports whether an id names a credential that a door gave: one that
+// servers believe until it runs out, whatever becomes of its row.
+func IsCredential(id string) bool {
+	parts := strings.Split(id, "-")
+	return len(parts) == 3 && nkeys.IsValidPublicUserKey(parts[1])
 }
