@@ -135,3 +135,51 @@ func TestARegistrationInTheMiddleOfADoor(t *testing.T) {
 		}
 	}
 }
+
+// repair is a registration that dies half-way, and is reconciled: the same process
+// counts, under another registration.
+func (r *rig) repair() {
+	r.Helper()
+	stuck := func(context.Context, []messages.Principal) error { return messages.InstanceHeld }
+	_, err := ledger.NewRegistrar(r.store, stuck, nil).Hosting().Register(r.Context(), messages.RegisterInstance{Endpoint: endpoint, Instance: instance,
+		Principal: controller.Principal(owner, instance)})
+	if !errors.Is(err, messages.InstanceHeld) {
+		r.Fatal(err)
+	}
+	p := r.program(0)
+	for _, door := range controller.Doors {
+		ask := p.request(door)
+		if door != messages.DoorPrepare && door != messages.DoorActivate {
+			ask.Receipt = messages.NewSecret("r")
+		}
+		p.refused("at a frozen gate", messages.InstanceNotOpen, controller.Person{Principal: boss}, ask)
+	}
+	gone := func(context.Context, []messages.Principal) error { return nil }
+	_, err = ledger.NewRegistrar(r.store, gone, nil).Reconcile(r.Context(), messages.ReconcileInstance{Endpoint: endpoint, Instance: instance},
+		func(context.Context, messages.Instance) error { return nil })
+	r.must(err)
+}
+
+// A registration that is repaired in the middle of a door is another one than the door
+// was asked under: nothing is released, and the former receipt is none any more.
+func TestARepairInTheMiddleOfADoor(t *testing.T) {
+	for at := range 2 {
+		r := newRig(t)
+		p := r.program(0).starts()
+		signed := r.signatures()
+		backend := &mortal{Backend: r.backend, at: at, before: r.repair}
+		issued, err := r.over(backend).Answer(t.Context(), controller.Person{Principal: boss}, p.request(messages.DoorRenew))
+		if !errors.Is(err, messages.InstanceSuperseded) || len(issued.Credentials) > 0 || r.signatures() != signed {
+			t.Errorf("a repair before write %d: %+v, %v", at, issued, err)
+		}
+		for _, door := range controller.Doors[2:] {
+			p.refused("the receipt of the former registration", messages.ReceiptInvalid, controller.Person{Principal: boss}, p.request(door))
+		}
+		former := p.receipt.Reveal()
+		p.receipt = p.asks(messages.DoorActivate).Receipt
+		if p.receipt.Reveal() == former {
+			t.Error("the receipt is the same")
+		}
+		r.recorded(p.asks(messages.DoorRenew))
+	}
+}
