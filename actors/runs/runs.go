@@ -70,7 +70,7 @@ func New(config Config) (*Runs, error) {
 
 // offline is a desk that can judge what takes no reading.
 func (r *Runs) offline() *run.Desk {
-	return &run.Desk{Space: r.config.Stream.Space, Certificates: r.certificates, Now: r.config.Now}
+	return &run.Desk{Space: r.config.Stream.Space, Certificates: r.certificates, Replicas: r.config.Stream.Replicas, Now: r.config.Now}
 }
 
 // at is the desk of a call.

@@ -27,6 +27,9 @@ type Desk struct {
 	Certificates *Certificates
 	// Observed is nil where nobody observes.
 	Observed Observed
+	// Replicas is how many the journals have: with several, a server that was cut off may
+	// answer with less than there is.
+	Replicas int
 	Now      func() time.Time
 }
 

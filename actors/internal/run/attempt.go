@@ -137,12 +137,20 @@ func (d *Desk) reserve(ctx context.Context, ask messages.AttemptRun, admission m
 		known = before.Head
 	}
 	if head < known {
-		return messages.RunAttempt{}, messages.JournalDamaged.Because("it is shorter than it was")
+		return messages.RunAttempt{}, d.shorter()
 	}
 	now := d.Now().Truncate(time.Second).UTC()
 	next := messages.RunAttempt{Endpoint: endpoint, Run: ask.Run, Instance: ask.Controller.Instance, Attempt: ask.Attempt, Epoch: ask.Controller.Epoch,
 		Request: ask.Request, Takeover: ask.Takeover, Driver: ask.Driver, Mediator: ask.Mediator, Head: head, ReservedAt: now, Expires: now.Add(ask.Lifetime)}
 	return next, d.write(ctx, ask, admission, next)
+}
+
+// shorter is what is said of a journal that was longer.
+func (d *Desk) shorter() error {
+	if d.Replicas > 1 {
+		return messages.Unproved.Because("the journal is shorter than it was, unless who answered does not lead any more")
+	}
+	return messages.JournalDamaged.Because("it is shorter than it was")
 }
 
 // reserved is an attempt that stands already: the asker's own, or somebody else's.

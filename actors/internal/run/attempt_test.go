@@ -117,6 +117,10 @@ func TestAttemptsFollowEachOther(t *testing.T) {
 	if _, err := r.reserve(r.attempt(3), nil); !errors.Is(err, messages.JournalDamaged) {
 		t.Errorf("a journal that is shorter: %v", err)
 	}
+	r.desk.Replicas = 3
+	if _, err := r.reserve(r.attempt(3), nil); !errors.Is(err, messages.Unproved) {
+		t.Errorf("one of which that cannot be proved: %v", err)
+	}
 	shown, err := r.desk.Show(t.Context(), messages.ShowRun{Endpoint: jobs, Run: runA})
 	if err != nil || len(shown.Attempts) != 2 || shown.Attempts[0] != one || shown.Attempts[1].Head != grown.Head() {
 		t.Errorf("%+v, %v", shown, err)
