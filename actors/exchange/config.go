@@ -52,6 +52,8 @@ type Config struct {
 	Control face.Control
 	// Instances knows the gates of services' instances.
 	Instances face.Instances
+	// Enrolments enrols machines.
+	Enrolments face.Enrolments
 	// Controllers answers controllers, and lists them.
 	Controllers face.Controllers
 	// Runs knows the runs.

@@ -28,6 +28,7 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 	e := &exchange{life: life}
 	e.servers = append(e.servers, newServer(life, config.Address, nil, face.Loopback(faces, face.LoopbackConfig{
 		Control: config.Control, Instances: config.Instances, Controllers: config.Controllers, Runs: config.Runs, Capability: config.Capability,
+		Enrolments:     config.Enrolments,
 		FaultInjection: config.FaultInjection, MetricsPage: config.MetricsPage,
 	})))
 	if p := config.Public; p != nil {

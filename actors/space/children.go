@@ -13,6 +13,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/operations"
 	"github.com/cotal-ai/authplane/actors/plane"
 	"github.com/cotal-ai/authplane/actors/presence"
+	"github.com/cotal-ai/authplane/actors/provisioning"
 	"github.com/cotal-ai/authplane/actors/readiness"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -42,9 +43,10 @@ func (h *Handle) root() supervisor.Spec {
 			exchange.Spec(h.exchangeConfig()),
 			operations.Spec(),
 			readiness.Spec(),
+			h.provisioning.Spec(),
 		}, h.observers()...),
 		Stages: []supervisor.Stage{
-			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: append([]string{exchangePath, operationsPath, readinessPath}, h.observerNames()...), Share: 2},
+			{Name: "admission", Drain: []string{respondersPath, exchangePath}, Close: append([]string{exchangePath, operationsPath, readinessPath, provisioning.Name}, h.observerNames()...), Share: 2},
 			{Name: "plane", Close: []string{plane.Path}},
 			{Name: "responders", Close: []string{respondersPath, presencePath}},
 		},
@@ -160,6 +162,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
 		Control: h, Instances: h, Controllers: h, Runs: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		Enrolments:     enrolments{h},
 		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,
 		Metrics:        h.metrics.faces, MetricsPage: promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}),

@@ -95,6 +95,13 @@ type Config struct {
 	// ObserveRequests has requests for runs witnessed that their callers did not sign. It
 	// keeps callers from being told that no service listens.
 	ObserveRequests bool
+
+	// Footprint is what every machine gets besides its grant, in the account of the
+	// principals: durable consumers and rows of streams and buckets that are there. It is
+	// made when a machine is enrolled or granted, and removed when its incarnation has
+	// ended. Empty is nothing.
+	Footprint messages.Footprint
+
 	// FaultInjection opens POST /v1/debug/kill.
 	FaultInjection bool
 	// Middleware puts the library's receiver middleware before every actor, by the
@@ -184,6 +191,7 @@ func (c Config) Validate() error {
 	}
 	c.checkFigures(&found)
 	c.checkServers(&found)
+	c.checkFootprint(&found)
 	if c.Provider != nil {
 		c.Provider.check(&found)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/cotal-ai/authplane/actors/hosting"
+	"github.com/cotal-ai/authplane/actors/provisioning"
 	"github.com/cotal-ai/authplane/actors/runs"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
@@ -30,6 +31,8 @@ type Handle struct {
 	door  *actor.PID
 	hosts *hosting.Hosts
 	runs  *runs.Runs
+	// provisioning is there before the tree is.
+	provisioning *provisioning.Provisioning
 	// closing is closed when Close is first called, and closed when all has ended.
 	closing chan struct{}
 	close   sync.Once
@@ -45,6 +48,7 @@ func (h *Handle) Status() messages.Status {
 	status.Plane = h.parts.view.Status()
 	status.Problems = append(h.parts.unreadable.Problems(), h.parts.troubles.Problems()...)
 	status.Problems = append(status.Problems, h.parts.readiness.Problems()...)
+	status.Problems = append(status.Problems, h.provisioning.Problems()...)
 	return status
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/hosting"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/operations"
+	"github.com/cotal-ai/authplane/actors/provisioning"
 	"github.com/cotal-ai/authplane/actors/runs"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -72,6 +73,7 @@ func open(ctx context.Context, system *actor.ActorSystem, config Config, state *
 		h.metrics.unregister()
 		return nil, err
 	}
+	h.provisioning = provisioning.New(h.provisioningConfig(calls))
 	tree, err := supervisor.Start(ctx, system, h.root(), h.options()...)
 	if err != nil {
 		h.metrics.unregister()

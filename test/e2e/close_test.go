@@ -24,7 +24,7 @@ func TestCloseOrder(t *testing.T) {
 		closes = append(closes, strings.TrimPrefix(told, "close "))
 	}
 	for i, stage := range [][]string{
-		{"drain callout/1", "drain callout/2", "drain exchange", "exchange"},
+		{"drain callout/1", "drain callout/2", "drain exchange", "exchange", "provisioning"},
 		{"plane/retirement/sweeper", "plane/retirement/desk", "plane/admin"},
 		{"plane/reader", "plane/ledger-scanner", "plane/records-scanner"},
 		{"plane/claim"},

@@ -56,7 +56,7 @@ func TestKillEveryActor(t *testing.T) {
 // hasConnection reports whether an actor holds a connection while it is idle.
 func hasConnection(path string) bool {
 	switch path {
-	case "plane/registrar", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "exchange":
+	case "plane/registrar", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "exchange", "provisioning":
 		return false
 	}
 	return true

@@ -18,7 +18,7 @@ import (
 var openOrder = []string{
 	"plane/writer", "plane/registrar", "plane/reader", "plane/issuer", "plane/barrier", "plane/observer", "plane/evictor",
 	"plane/ledger-scanner", "plane/records-scanner", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "plane/admin",
-	"callout/1", "callout/2", "presence", "exchange",
+	"callout/1", "callout/2", "presence", "exchange", "provisioning",
 }
 
 // script records who was asked to open, to drain and to close, and makes some of them panic

@@ -80,7 +80,7 @@ func Actors() []string {
 	return []string{
 		"plane/writer", "plane/registrar", "plane/reader", "plane/issuer", "plane/barrier", "plane/observer", "plane/evictor",
 		"plane/ledger-scanner", "plane/records-scanner", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "plane/admin",
-		"callout/1", "callout/2", "presence", "exchange",
+		"callout/1", "callout/2", "presence", "exchange", "provisioning",
 	}
 }
 
@@ -124,7 +124,7 @@ func Table() []Row {
 // alive is what comes of a death while the space is open.
 func alive(actor string, way Way) Outcome {
 	switch actor {
-	case "plane/registrar", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "exchange":
+	case "plane/registrar", "plane/claim", "plane/retirement/sweeper", "plane/retirement/desk", "exchange", "provisioning":
 		if way == Disconnect {
 			return Inapplicable // it holds no connection
 		}

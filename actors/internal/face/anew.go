@@ -12,14 +12,14 @@ import (
 // put writes a grant. Where the incarnation of a revoked one still stands, it waits a
 // little for the end of that.
 func (f *Face) put(ctx context.Context, c *call, put messages.PutGrant) (messages.GrantWritten, error) {
-	written, err := f.config.Authority.PutGrant(ctx, put)
+	written, err := f.write(ctx, put)
 	if !errors.Is(err, messages.IncarnationStanding) {
 		return written, err
 	}
 	if err := f.awaitEnd(ctx, c, put.Principal); err != nil {
 		return written, err
 	}
-	return f.config.Authority.PutGrant(ctx, put)
+	return f.write(ctx, put)
 }
 
 // awaitEnd waits until the incarnation that a revoked grant left behind has ended. It

@@ -57,6 +57,7 @@ type Face struct {
 	control     Control   // of the loopback face
 	instances   Instances // of the loopback face
 	runs        Runs
+	enrolments  Enrolments // of the loopback face
 	controllers Controllers
 	metricsPage http.Handler // of the loopback face
 	public      PublicConfig // of the public face

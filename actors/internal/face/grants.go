@@ -222,6 +222,9 @@ func (f *Face) revokeGrant(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if f.enrolments != nil {
+		f.enrolments.Revoked()
+	}
 	answer := writtenFrom(w)
 	if f.config.EndsWithin > 0 && w.Operation != "" {
 		answer.EndsBy = f.config.Now().Add(f.config.EndsWithin).UTC()

@@ -12,6 +12,8 @@ type LoopbackConfig struct {
 	Control Control
 	// Instances shows the gates of services' instances. Required.
 	Instances Instances
+	// Enrolments enrols machines; nil leaves the paths out.
+	Enrolments Enrolments
 	// Controllers lists the instances that are run by controllers. Required.
 	Controllers Controllers
 	// Runs shows runs, and revokes one. Required.
@@ -28,7 +30,7 @@ type LoopbackConfig struct {
 // Loopback makes the face of this machine.
 func Loopback(c Config, l LoopbackConfig) *Face {
 	f := newFace("loopback", c)
-	f.runs = l.Runs
+	f.runs, f.enrolments = l.Runs, l.Enrolments
 	f.control, f.instances, f.controllers, f.capability, f.metricsPage = l.Control, l.Instances, l.Controllers, l.Capability, l.MetricsPage
 
 	json, both, form := []string{mediaJSON}, []string{mediaJSON, mediaForm}, []string{mediaForm}
@@ -41,6 +43,11 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("GET", "/v1/grants/{owner}/{actor}", endpoint{serve: f.showGrant, guarded: true, queued: true})
 	rs.on("PUT", "/v1/grants/{owner}/{actor}", endpoint{serve: f.editGrant, guarded: true, queued: true, waits: true, media: json})
 	rs.on("DELETE", "/v1/grants/{owner}/{actor}", endpoint{serve: f.revokeGrant, guarded: true, queued: true})
+
+	if l.Enrolments != nil {
+		rs.on("POST", "/v1/enroll", endpoint{serve: f.enroll, guarded: true, queued: true, media: json})
+		rs.on("GET", "/v1/enroll/{token_hash}", endpoint{serve: f.showEnrolment, guarded: true, queued: true})
+	}
 
 	rs.on("POST", "/v1/retire", endpoint{serve: f.retire, guarded: true, queued: true, waits: true, media: json})
 	rs.on("POST", "/v1/takeover", endpoint{serve: f.takeover, guarded: true, queued: true, waits: true, media: json})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -62,13 +63,14 @@ func (s *Sagas) provision(ctx context.Context, e Entry) (Entry, error) {
 	}
 	making := &making{Sagas: s, e: e, me: names.NewUID()}
 	ended, err := s.Sites.Provision(ctx, e.Provision, making.run)
+	if ended {
+		s.ended.note(making.me)
+	}
 	e = making.e
 	if errors.Is(err, ErrMoved) {
-		return e, err // whoever moved it knows of this driver by his time alone
+		return e, err
 	}
-	if ended {
-		e.Drivers = slices.DeleteFunc(slices.Clone(e.Drivers), func(d messages.ProvisionDriver) bool { return d.ID == making.me })
-	}
+	e.Drivers = s.acting(e.Drivers)
 	if err == nil {
 		// What was made is known to be; from here on it is ours whoever writes over it.
 		e = fork(e)
@@ -79,11 +81,6 @@ func (s *Sagas) provision(ctx context.Context, e Entry) (Entry, error) {
 		}
 		e.Step = messages.ProvisionProvisioned
 		return s.write(ctx, e)
-	}
-	if ended && len(e.Drivers) != len(making.e.Drivers) {
-		if freed, freeing := s.write(ctx, e); freeing == nil {
-			return freed, err
-		}
 	}
 	return making.e, err
 }
@@ -102,7 +99,7 @@ func (m *making) run(ctx context.Context, site Site) error {
 	if err != nil {
 		return err
 	}
-	next.Drivers = append(past(next.Drivers, m.Now()), messages.ProvisionDriver{ID: m.me, Until: m.Now().Add(m.Lives + slack)})
+	next.Drivers = append(m.acting(next.Drivers), messages.ProvisionDriver{ID: m.me, Until: m.Now().Add(m.Lives + slack)})
 	if m.e, err = m.keep(ctx, next); err != nil {
 		return err
 	}
@@ -178,7 +175,33 @@ func (m *making) others(ctx context.Context, site Site, part int) error {
 	return nil
 }
 
-// past leaves out the drivers whose time is over.
-func past(drivers []messages.ProvisionDriver, now time.Time) []messages.ProvisionDriver {
-	return slices.DeleteFunc(slices.Clone(drivers), func(d messages.ProvisionDriver) bool { return !now.Before(d.Until) })
+// acting leaves out the drivers who can make nothing any more: their time is over, or
+// this process has seen their connection end.
+func (s *Sagas) acting(drivers []messages.ProvisionDriver) []messages.ProvisionDriver {
+	now := s.Now()
+	return slices.DeleteFunc(slices.Clone(drivers), func(d messages.ProvisionDriver) bool { return !now.Before(d.Until) || s.ended.has(d.ID) })
+}
+
+// maxEnded bounds who is remembered. Whoever is forgotten is over when his time is.
+const maxEnded = 1024
+
+// ended are drivers of this process whose connections have ended. The zero value is ready.
+type ended struct {
+	mu    sync.Mutex
+	order []string
+}
+
+func (e *ended) note(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.order = append(e.order, id)
+	if len(e.order) > maxEnded {
+		e.order = e.order[1:]
+	}
+}
+
+func (e *ended) has(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.order, id)
 }

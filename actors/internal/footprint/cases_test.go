@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cotal-ai/authplane/actors/internal/footprint"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -142,6 +143,8 @@ func TestRefusals(t *testing.T) {
 		"65 to publish":      {func(m *messages.EnrolMachine) { m.Allowance.Publish = long }, messages.Malformed},
 		"65 of scope":        {func(m *messages.EnrolMachine) { m.Allowance.Scope = long }, messages.Malformed},
 		"a bad pattern":      {func(m *messages.EnrolMachine) { m.Allowance.Publish = []string{"a..b"} }, messages.Malformed},
+		"a long label":       {func(m *messages.EnrolMachine) { m.Label = strings.Repeat("x", 257) }, messages.Malformed},
+		"its own parent":     {func(m *messages.EnrolMachine) { m.Parent = m.Principal }, messages.Malformed},
 		"a bad owner":        {func(m *messages.EnrolMachine) { m.Principal.Owner = "me" }, messages.Malformed},
 		"a bad parent":       {func(m *messages.EnrolMachine) { m.Parent.Actor = "no-dashes" }, messages.Malformed},
 		"more than a parent": {func(m *messages.EnrolMachine) { m.Allowance.Publish = []string{"other"} }, messages.ScopeExceeded},
@@ -149,7 +152,11 @@ func TestRefusals(t *testing.T) {
 	} {
 		p, question := s.start(-1, noCut), ask("bot", "one")
 		c.change(&question)
-		if _, err := p.Enrol(ctx, question); !errors.Is(err, c.want) || p.writes != 0 {
+		err := footprint.CheckAsk(question)
+		if err == nil {
+			_, err = p.Enrol(ctx, question)
+		}
+		if !errors.Is(err, c.want) || p.writes != 0 {
 			t.Errorf("%s: %v, after %d writes", name, err, p.writes)
 		}
 	}
@@ -164,7 +171,11 @@ func TestRefusals(t *testing.T) {
 			m.Allowance.Publish = nil
 			return m
 		}(),
-		"a person": ask("boss", "one"),
+		"a person": func() messages.EnrolMachine {
+			m := ask("boss", "one")
+			m.Parent = messages.Principal{}
+			return m
+		}(),
 	} {
 		if _, err := p.Enrol(ctx, question); !errors.Is(err, messages.GrantStands) || p.writes != writes {
 			t.Errorf("%s: %v, after %d writes", name, err, p.writes-writes)

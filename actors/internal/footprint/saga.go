@@ -34,6 +34,7 @@ type Config struct {
 type Sagas struct {
 	Config
 	turns turns
+	ended ended
 }
 
 // New makes the sagas of a space.
@@ -44,19 +45,9 @@ func New(c Config) *Sagas {
 	return &Sagas{Config: c}
 }
 
-// CheckAsk refuses an enrolment that could never be, before anything is read.
+// CheckAsk refuses an enrolment that could never be, before anything is read, and one
+// with lists that are longer than anybody's who is not an operator may be.
 func CheckAsk(ask messages.EnrolMachine) error {
-	if err := names.CheckPrincipal(ask.Principal); err != nil {
-		return err
-	}
-	if err := ledger.CheckTokenHash(ask.TokenHash); err != nil {
-		return err
-	}
-	if !ask.Parent.IsZero() {
-		if err := names.CheckPrincipal(ask.Parent); err != nil {
-			return err
-		}
-	}
 	for _, list := range []struct {
 		name string
 		of   []string
@@ -65,7 +56,7 @@ func CheckAsk(ask messages.EnrolMachine) error {
 			return messages.Malformed.Because("%s: %d entries, at most %d", list.name, len(list.of), MaxList)
 		}
 	}
-	return grants.CheckAllowance(ask.Allowance)
+	return ledger.CheckEnrolment(ask)
 }
 
 // MaxList is how many entries each list of an enrolment may have.
@@ -73,7 +64,7 @@ const MaxList = 64
 
 // Enrol grants a machine and makes its footprint, as messages.EnrolMachine says.
 func (s *Sagas) Enrol(ctx context.Context, ask messages.EnrolMachine) (messages.MachineEnrolled, error) {
-	if err := CheckAsk(ask); err != nil {
+	if err := ledger.CheckEnrolment(ask); err != nil {
 		return messages.MachineEnrolled{}, err
 	}
 	leave, err := s.turns.enter(ctx, ask.Principal)

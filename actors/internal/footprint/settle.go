@@ -10,7 +10,7 @@ import (
 
 // Settle brings one entry to where it belongs: what was interrupted is finished, or
 // undone where its grant is gone or it cannot be made; and what has ended is removed.
-// Nothing is done to what somebody of this process is at. final says that the entry is
+// What somebody of this process is at is EnrolmentPending. final says that the entry is
 // over for ever. An error leaves it for the next time.
 //
 // That a footprint is removed only now, after the revocation and the retirement, keeps
@@ -26,7 +26,7 @@ func (s *Sagas) Settle(ctx context.Context, key string) (final bool, err error) 
 	}
 	leave, free := s.turns.try(e.Principal)
 	if !free {
-		return false, nil
+		return false, messages.EnrolmentPending.Because("somebody is at it")
 	}
 	defer leave()
 	// Somebody of this process may have been at it until now.

@@ -63,7 +63,7 @@ func (s *Sagas) compensate(ctx context.Context, e Entry) (Entry, error) {
 	case !over(standing, e.UID):
 		return e, messages.EnrolmentPending.Because("the incarnation has not ended")
 	}
-	if busy := past(e.Drivers, s.Now()); len(busy) > 0 {
+	if busy := s.acting(e.Drivers); len(busy) > 0 {
 		return e, messages.EnrolmentPending.Because("whoever was making it may go on until %s", busy[len(busy)-1].Until.UTC().Format(time.RFC3339))
 	}
 	if anyOurs(e) {

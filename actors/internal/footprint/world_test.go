@@ -195,7 +195,9 @@ func (j journal) Read(ctx context.Context, key string) (footprint.Entry, bool, e
 }
 
 func (j journal) Write(ctx context.Context, e footprint.Entry) (footprint.Entry, error) {
-	return written(e, func(w ledger.WriteProvision) (ledger.ProvisionWritten, error) { return j.p.ledger.WriteProvision(ctx, w) })
+	return written(e, func(w ledger.WriteProvision) (ledger.ProvisionWritten, error) {
+		return j.p.ledger.WriteProvision(ctx, w)
+	})
 }
 
 func (j journal) Grant(ctx context.Context, e footprint.Entry, ask messages.EnrolMachine) (footprint.Entry, error) {

@@ -107,16 +107,15 @@ func (w *Writer) wrote(ctx context.Context, write Write) (ProvisionWritten, erro
 // GrantProvision grants a machine and says so in the journal of its footprint.
 func (w *Writer) GrantProvision(ctx context.Context, ask GrantProvision) (ProvisionWritten, error) {
 	p := ask.Provision
-	put := messages.PutGrant{Principal: p.Principal, Kind: messages.Managed, Allowance: ask.Ask.Allowance, Parent: ask.Ask.Parent, Label: ask.Ask.Label, By: ask.Ask.By}
-	if err := checkPut(put); err != nil {
+	if err := CheckEnrolment(ask.Ask); err != nil {
 		return ProvisionWritten{}, err
 	}
 	write, err := ask.write()
 	if err != nil {
 		return ProvisionWritten{}, err
 	}
-	grant := messages.Grant{Principal: p.Principal, Kind: messages.Managed, UID: p.UID, Revision: 1, Allowance: copied(put.Allowance),
-		Parent: put.Parent, Label: put.Label, TokenHash: p.TokenHash, State: messages.GrantLive, By: put.By, At: w.now()}
+	grant := messages.Grant{Principal: p.Principal, Kind: messages.Managed, UID: p.UID, Revision: 1, Allowance: copied(ask.Ask.Allowance),
+		Parent: ask.Ask.Parent, Label: ask.Ask.Label, TokenHash: p.TokenHash, State: messages.GrantLive, By: ask.Ask.By, At: w.now()}
 	var answer ProvisionWritten
 	err = w.transition(ctx, func(ctx context.Context) (err error) {
 		answer, err = w.grantProvision(ctx, grant, write, ask.Witness)
@@ -169,6 +168,14 @@ func CheckTokenHash(hash string) error {
 		return messages.Malformed.Because("a secret's hash is %d characters of lower-case hex; the secret itself does not travel", 2*hashBytes)
 	}
 	return nil
+}
+
+// CheckEnrolment refuses a machine that could never be granted, before anything is read.
+func CheckEnrolment(ask messages.EnrolMachine) error {
+	if err := CheckTokenHash(ask.TokenHash); err != nil {
+		return err
+	}
+	return checkPut(messages.PutGrant{Principal: ask.Principal, Kind: messages.Managed, Allowance: ask.Allowance, Parent: ask.Parent, Label: ask.Label, By: ask.By})
 }
 
 // NewProvision is a footprint of which nothing is there yet.

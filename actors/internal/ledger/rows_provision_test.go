@@ -62,7 +62,7 @@ func TestFootprintsMayBeSentAgain(t *testing.T) {
 	p.At = someTime
 	plan := ledger.WriteProvision{Provision: p, Witness: names.NewUID()}
 	p.Step = messages.ProvisionGranted
-	grant := ledger.GrantProvision{Ask: messages.EnrolMachine{Allowance: messages.Allowance{Publish: []string{"a"}}, By: "x"}}
+	grant := ledger.GrantProvision{Ask: messages.EnrolMachine{Principal: principal("p"), TokenHash: tokenHash, Allowance: messages.Allowance{Publish: []string{"a"}}, By: "x"}}
 	for range 2 {
 		planned, err := w.WriteProvision(ctx, plan)
 		if err != nil || planned.Moved || planned.Revision != 1 {
