@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/operation"
 	"github.com/cotal-ai/authplane/messages"
@@ -24,11 +26,15 @@ func (c *clerk) beginAsked(ctx context.Context, owed messages.Owed) (begun []str
 	var mu sync.Mutex                           // of what the beginnings tell
 	var all sync.WaitGroup
 	turns := make(chan struct{}, beginAtOnce) // held by whoever begins
-	for _, uid := range asked {
+	unbegun := slices.DeleteFunc(asked, func(uid string) bool {
 		id := ledger.OperationOf(uid)
-		if slices.Contains(owed.Ops, id) || c.books.isFinished(id) {
-			continue
-		}
+		return slices.Contains(owed.Ops, id) || c.books.isFinished(id)
+	})
+	for _, uid := range unbegun { // all of them, before the first one asks for his eviction
+		c.config.coming.add(ledger.OperationOf(uid))
+	}
+	for _, uid := range unbegun {
+		id := ledger.OperationOf(uid)
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
@@ -39,8 +45,10 @@ func (c *clerk) beginAsked(ctx context.Context, owed messages.Owed) (begun []str
 			defer mu.Unlock()
 			switch {
 			case err != nil:
+				c.config.coming.over(id)
 				failed = errors.Join(failed, err)
 			case op.Step == messages.StepDone:
+				c.config.coming.over(id)
 				c.books.finish(id)
 			default:
 				begun = append(begun, id)
@@ -122,20 +130,39 @@ func (c *clerk) unask(ctx context.Context) error {
 	if err != nil || len(uids) == 0 {
 		return err
 	}
-	var recorded []string
-	for _, uid := range uids {
-		switch _, err := c.records.Operation(ctx, ledger.OperationOf(uid)); {
-		case err == nil:
-			recorded = append(recorded, uid)
-		case !errors.Is(err, messages.OperationNotFound):
-			return err
-		}
+	recorded, err := c.recorded(ctx, uids)
+	if err != nil {
+		return err
 	}
 	if len(recorded) == 0 {
 		return nil
 	}
 	_, err = ask[messages.Unasked](ctx, writeWithin, c.life.Ref(c.config.Writer), messages.Unask{UIDs: recorded})
 	return err
+}
+
+// recorded are those of incarnations whose retirement is.
+func (c *clerk) recorded(ctx context.Context, uids []string) ([]string, error) {
+	missing := make([]bool, len(uids))
+	var reading errgroup.Group
+	reading.SetLimit(beginAtOnce)
+	for i, uid := range uids {
+		reading.Go(func() error {
+			_, err := c.records.Operation(ctx, ledger.OperationOf(uid))
+			if missing[i] = errors.Is(err, messages.OperationNotFound); missing[i] {
+				return nil
+			}
+			return err
+		})
+	}
+	err := reading.Wait()
+	var recorded []string
+	for i, uid := range uids {
+		if !missing[i] {
+			recorded = append(recorded, uid)
+		}
+	}
+	return recorded, err
 }
 
 // list is everything that is owed, as it is recorded, with what is known here. One

@@ -111,16 +111,22 @@ func (c *clerk) tend(ctx context.Context) {
 	}
 }
 
-// round does what there is to do now. What fails is done in a later one.
+// round does what there is to do now. What fails is done in a later one. What was asked
+// for is taken back last: who waits to be begun is not to wait for that.
 func (c *clerk) round(ctx context.Context) error {
-	unasked := c.unask(ctx)
+	err := c.goOn(ctx)
+	return errors.Join(err, c.unask(ctx))
+}
+
+// goOn begins what is asked and runs what is owed.
+func (c *clerk) goOn(ctx context.Context) error {
 	owed, err := ask[messages.Owed](ctx, writeWithin, c.life.Ref(c.config.Claim), claim.ReadOwed{})
 	if errors.Is(err, messages.ClaimFenced) || errors.Is(err, messages.ClaimReleased) {
 		c.books.closeDown()
-		return unasked
+		return nil
 	}
 	if err != nil {
-		return errors.Join(unasked, err)
+		return err
 	}
 	begun, err := c.beginAsked(ctx, owed)
 	all := append(owed.Ops, begun...)
@@ -128,7 +134,7 @@ func (c *clerk) round(ctx context.Context) error {
 	for _, id := range all {
 		err = errors.Join(err, c.run(ctx, id))
 	}
-	return errors.Join(unasked, err)
+	return err
 }
 
 // run sees to it that an operation has an actor, unless it failed a moment ago.
@@ -136,7 +142,11 @@ func (c *clerk) run(ctx context.Context, id string) error {
 	if !c.books.due(id) {
 		return nil
 	}
+	added := c.config.coming.add(id)
 	_, err := c.life.Add(ctx, c.config.Path, operationSpec(id, c.config))
+	if err != nil && added {
+		c.config.coming.over(id)
+	}
 	switch {
 	case err == nil:
 		c.books.started(id)

@@ -37,10 +37,14 @@ type Config struct {
 	Troubles *Troubles
 	// Drainer ends the work that services accepted; nil is for spaces without any.
 	Drainer operation.Drainer
+
+	// coming tells the sweeper whom it will be asked for soon.
+	coming *coming
 }
 
 // Spec describes the group as a child of the plane.
 func Spec(c Config) supervisor.Spec {
+	c.coming = newComing(time.Now)
 	return supervisor.Spec{Name: Name, Group: &supervisor.Group{
 		Children: []supervisor.Spec{sweeperSpec(c), deskSpec(c)},
 		Dynamic:  true,

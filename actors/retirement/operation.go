@@ -56,8 +56,15 @@ func (w *work) Receive(ctx actor.Context) {
 }
 
 func (w *work) run(ctx context.Context) {
+	w.config.coming.add(w.id)
+	defer w.config.coming.over(w.id)
 	ports := portsOf(w.life, w.config)
-	ports.Tell = func(p messages.OperationProgress) { w.tell(progress(p)) }
+	ports.Tell = func(p messages.OperationProgress) {
+		if p.Step != messages.StepBegun && p.Step != messages.StepRevoked {
+			w.config.coming.over(w.id) // it is past its eviction
+		}
+		w.tell(progress(p))
+	}
 	op, err := operation.Run(ctx, ports, w.id)
 	if op.ID == "" {
 		op.ID = w.id // not even read

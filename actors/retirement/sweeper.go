@@ -40,14 +40,14 @@ type renew struct{ principals []messages.Principal }
 // renewed answers renew.
 type renewed struct{ dropped int }
 
-// broom is one life of the sweeper. It sweeps for everybody who has asked by then,
-// and for those who ask meanwhile the next time.
+// broom is one life of the sweeper. It sweeps for everybody who has asked by then;
+// those who ask meanwhile join while that may be, and are swept for the next time else.
 type broom struct {
 	life   *supervisor.Life
 	config Config
-	// waiting are who asked and is not swept for yet; busy says that a sweep runs.
-	waiting []errand
-	busy    bool
+	line   line
+	// busy says that a sweep runs.
+	busy bool
 	// tally counts what was dropped for an operation in tries that proved nothing. Only
 	// the one sweep at a time uses it.
 	tally map[string]int
@@ -68,11 +68,17 @@ func (b *broom) Receive(ctx actor.Context) {
 		b.life.Opened()
 	case evictTarget:
 		e := errand{m, ctx.Sender()}
+		if err := evict.CheckTarget(m.target); err != nil { // it would fail all others with it
+			b.config.coming.over(m.of.ID)
+			b.life.Reply(e.to, err)
+			return
+		}
 		if b.config.Outlives > 0 {
 			b.life.Go("outlive", func(ctx context.Context) { b.outlive(ctx, e) })
 			return
 		}
-		b.waiting = append(b.waiting, e)
+		b.line.add(e)
+		b.config.coming.over(m.of.ID)
 		b.next()
 	case renew:
 		to := ctx.Sender()
@@ -89,34 +95,37 @@ func (b *broom) Receive(ctx actor.Context) {
 
 // next sweeps for everybody who waits, unless there is a sweep already.
 func (b *broom) next() {
-	if b.busy || len(b.waiting) == 0 {
+	if b.busy {
 		return
 	}
-	errands := b.waiting
-	b.waiting, b.busy = nil, true
+	errands := b.line.take(time.Time{})
+	if len(errands) == 0 {
+		return
+	}
+	b.busy = true
 	b.life.Go("sweep", func(ctx context.Context) {
 		defer b.life.Tell(swept{})
-		b.sweep(ctx, errands)
+		b.sweep(ctx, &party{b, errands})
 	})
 }
 
 // sweep proves for all errands at once, and answers each. Whoever is still there keeps
 // nobody else waiting: it is proved for the others without him.
-func (b *broom) sweep(ctx context.Context, errands []errand) {
-	for len(errands) > 0 {
-		outcome, err := b.run(ctx, errands)
+func (b *broom) sweep(ctx context.Context, p *party) {
+	for len(p.errands) > 0 {
+		outcome, err := b.run(ctx, p)
 		var unproved *evict.Unproved
 		if !errors.As(err, &unproved) || len(unproved.Doubts) > 0 {
-			b.answer(errands, outcome, err)
+			b.answer(p.errands, outcome, err)
 			return
 		}
 		there := func(e errand) bool { return unproved.Concerns(e.target) }
-		if !slices.ContainsFunc(errands, there) {
-			b.answer(errands, outcome, err)
+		if !slices.ContainsFunc(p.errands, there) {
+			b.answer(p.errands, outcome, err)
 			return
 		}
-		b.answer(slices.DeleteFunc(slices.Clone(errands), func(e errand) bool { return !there(e) }), outcome, err)
-		errands = slices.DeleteFunc(errands, there)
+		b.answer(slices.DeleteFunc(slices.Clone(p.errands), func(e errand) bool { return !there(e) }), outcome, err)
+		p.errands = slices.DeleteFunc(p.errands, there)
 	}
 }
 
@@ -135,16 +144,16 @@ func (b *broom) answer(errands []errand, outcome evict.Outcome, err error) {
 	}
 }
 
-// run proves for all errands at once that nobody is connected.
-func (b *broom) run(ctx context.Context, errands []errand) (evict.Outcome, error) {
+// run proves for all errands at once, and for whoever joins, that nobody is connected.
+func (b *broom) run(ctx context.Context, p *party) (evict.Outcome, error) {
 	var order evict.Ask
-	for _, e := range errands {
+	for _, e := range p.errands {
 		order.Targets = append(order.Targets, e.target)
 		if e.denied.After(order.Frozen) {
 			order.Frozen = e.denied
 		}
 	}
-	return b.by(ctx, evict.Run, order, func(p evict.Progress) { b.tell(errands, p) })
+	return b.by(ctx, evict.Run, p, order, func(how evict.Progress) { b.tell(p.errands, how) })
 }
 
 // renew has the connections of principals judged anew.
@@ -153,7 +162,7 @@ func (b *broom) renew(ctx context.Context, to *actor.PID, m renew) {
 	for _, p := range m.principals {
 		order.Targets = append(order.Targets, messages.Target{Principal: p})
 	}
-	outcome, err := b.by(ctx, evict.Anew, order, nil)
+	outcome, err := b.by(ctx, evict.Anew, nil, order, nil)
 	if err != nil {
 		b.life.Reply(to, err)
 		return
@@ -163,7 +172,7 @@ func (b *broom) renew(ctx context.Context, to *actor.PID, m renew) {
 
 // by sweeps by the roster as it is recorded, and records the servers it met.
 func (b *broom) by(ctx context.Context, sweep func(context.Context, evict.Ports, evict.Ask, func(evict.Progress)) (evict.Outcome, error),
-	order evict.Ask, tell func(evict.Progress)) (evict.Outcome, error) {
+	with evict.Company, order evict.Ask, tell func(evict.Progress)) (evict.Outcome, error) {
 	if b.config.Outlives > 0 { // by the end of it, whoever is connected was judged anew
 		return b.outlast(ctx, order, tell)
 	}
@@ -173,7 +182,7 @@ func (b *broom) by(ctx context.Context, sweep func(context.Context, evict.Ports,
 		return evict.Outcome{}, err
 	}
 	order.Known, order.Operation, order.Callouts = known, names.NewUID(), b.config.CalloutUsers
-	ports := evict.Ports{Servers: servers{b.life, b.config}, Responders: responders{b.life.Ref(b.config.Presence)}}
+	ports := evict.Ports{Servers: servers{b.life, b.config}, Responders: responders{b.life.Ref(b.config.Presence)}, Company: with}
 	outcome, err := sweep(ctx, ports, order, tell)
 	if len(outcome.Learnt) > 0 {
 		_, learnt := ask[messages.KnownServers](ctx, writeWithin, b.life.Ref(b.config.Writer), messages.LearnServers{Names: outcome.Learnt})

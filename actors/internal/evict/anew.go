@@ -12,6 +12,7 @@ import (
 // the freeze, and is none of them: so somebody who lost one of his credentials keeps
 // what his others are good for. It fails as Run does.
 func Anew(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcome, error) {
+	ports.Company = nil
 	r, err := begin(ports, ask, tell)
 	if err != nil {
 		return Outcome{}, err

@@ -36,6 +36,8 @@ type Ports struct {
 	Servers Servers
 	// Responders may be nil: then the time it takes a connect to expire is waited out.
 	Responders Responders
+	// Company may be nil: then nobody joins, as nobody does an eviction by Expires or anew.
+	Company Company
 }
 
 // DefaultAuthTimeout is for servers that do not say how long a client may be

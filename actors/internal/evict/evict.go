@@ -27,7 +27,8 @@ const (
 // Run drops the targets' connections and returns when it is proved that they have
 // none. It is refused with Malformed for targets that name nobody, and with
 // EvictionUnproved, as an *Unproved, when somebody is left or a server leaves a doubt;
-// the caller tries again later. Other errors mean that nobody could be asked. tell
+// the caller tries again later. Whoever joins until the first sweep that may prove
+// something has a share in the outcome, whatever it is. Other errors mean that nobody could be asked. tell
 // hears how far it is, on the caller's goroutine; it may be nil.
 func Run(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcome, error) {
 	r, err := begin(ports, ask, tell)
@@ -42,6 +43,14 @@ func Run(ctx context.Context, ports Ports, ask Ask, tell func(Progress)) (Outcom
 	return r.outcome(err == nil), err
 }
 
+// CheckTarget refuses a target that names nobody, as Run does.
+func CheckTarget(t messages.Target) error {
+	if err := checkTarget(t); err != nil {
+		return fmt.Errorf("evict: %w", err)
+	}
+	return nil
+}
+
 // begin checks what is asked and makes a run of it.
 func begin(ports Ports, ask Ask, tell func(Progress)) (*run, error) {
 	if err := ask.check(); err != nil {
@@ -50,6 +59,7 @@ func begin(ports Ports, ask Ask, tell func(Progress)) (*run, error) {
 	if tell == nil {
 		tell = func(Progress) {}
 	}
+	ask.Targets = slices.Clone(ask.Targets) // others may join
 	r := &run{ports: ports, ask: ask.withDefaults(time.Now()), tell: tell, known: map[string]bool{},
 		found: map[messages.ConnectionRef]messages.LiveConnection{}, dropped: map[messages.ConnectionRef]bool{}, notes: map[messages.ConnectionRef]string{}}
 	for _, name := range ask.Known {
@@ -63,6 +73,9 @@ type run struct {
 	ports Ports
 	ask   Ask
 	tell  func(Progress)
+	// openUntil is until when the run may wait for who joins; zero until it could go on
+	// without.
+	openUntil time.Time
 
 	// known are the names of the servers met, before and now.
 	known map[string]bool
@@ -119,8 +132,7 @@ func (r *run) prove(ctx context.Context) error {
 }
 
 // meet learns who the servers are, and waits until none of them lets anybody in any
-// more on a decision from before the freeze. Whoever is connected meanwhile is dropped
-// at once; that proves nothing yet.
+// more on a decision from before the freeze.
 func (r *run) meet(ctx context.Context) error {
 	if r.meetings++; r.meetings > maxMeetings {
 		return &Unproved{Doubts: []string{"new servers keep turning up"}}
@@ -133,13 +145,8 @@ func (r *run) meet(ctx context.Context) error {
 	for _, s := range roster.Servers {
 		r.known[s.Name] = true
 	}
-	if until := r.lateUntil(roster); time.Until(until) > 0 {
-		if _, err := r.sweep(ctx); err != nil {
-			return err
-		}
-		if err := r.late(ctx, roster, until); err != nil {
-			return err
-		}
+	if err := r.await(ctx, roster); err != nil {
+		return err
 	}
 	r.awaited = map[string]bool{}
 	for _, s := range roster.Servers {
@@ -260,6 +267,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("evict: %w", context.Cause(ctx))
+		return ended(ctx)
 	}
 }
+
+func ended(ctx context.Context) error { return fmt.Errorf("evict: %w", context.Cause(ctx)) }

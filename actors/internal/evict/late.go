@@ -16,6 +16,11 @@ const lateGrace = 100 * time.Millisecond
 // lateUntil is when no server lets anybody in any more on a decision that rests on
 // what was read before the freeze: each drops who is not decided in time.
 func (r *run) lateUntil(roster messages.Roster) time.Time {
+	return r.ask.Frozen.Add(r.patience(roster))
+}
+
+// patience is how long after a freeze that is.
+func (r *run) patience(roster messages.Roster) time.Duration {
 	patience := time.Duration(0)
 	for _, s := range roster.Servers {
 		if s.AuthTimeout <= 0 {
@@ -26,7 +31,7 @@ func (r *run) lateUntil(roster messages.Roster) time.Time {
 	if patience == 0 {
 		patience = r.ask.AuthTimeout
 	}
-	return r.ask.Frozen.Add(patience + lateGrace)
+	return patience + lateGrace
 }
 
 // late returns when late decisions are over: at once when the responders say so, and

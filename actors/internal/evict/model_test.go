@@ -28,6 +28,39 @@ type plant struct {
 	pending []arrival
 	// lost says that connections ended with their server.
 	lost bool
+	// joiners may join yet; newest is when the last one was frozen who did.
+	joiners int
+	newest  time.Time
+}
+
+// Gathered and Join are evict.Company: others come, who are connected and may be let in
+// late, and are expected or not.
+func (p *plant) Gathered() <-chan struct{} {
+	c := make(chan struct{})
+	if !p.chance(3) {
+		close(c)
+	}
+	return c
+}
+
+func (p *plant) Join(by time.Time) (joined []evict.Joiner) {
+	for ; p.joiners > 0 && p.chance(2); p.joiners-- {
+		frozen := time.Now().Add(-time.Duration(p.dice.IntN(500)) * time.Millisecond)
+		if frozen.After(by) {
+			return joined
+		}
+		m := p.servers[p.dice.IntN(len(p.servers))]
+		if !m.stopped {
+			p.join(m, frozen)
+			late := frozen.Add(m.timeout - time.Duration(1+p.dice.IntN(20))*time.Millisecond)
+			p.pending = append(p.pending, arrival{late, m})
+		}
+		if frozen.After(p.newest) {
+			p.newest = frozen
+		}
+		joined = append(joined, evict.Joiner{Target: target(2 + p.joiners), Frozen: frozen})
+	}
+	return joined
 }
 
 // arrival is somebody who comes in late.
@@ -215,6 +248,7 @@ func TestNobodyIsGoneWhileOneIsLeft(t *testing.T) {
 			early:   rapid.IntRange(0, 6).Draw(rt, "connected"),
 			late:    rapid.IntRange(0, 4).Draw(rt, "late"),
 			resumed: rapid.Bool().Draw(rt, "resumed"),
+			joiners: rapid.IntRange(0, 3).Draw(rt, "joiners"),
 		}
 		for range 20 {
 			game.seed++
@@ -239,6 +273,7 @@ type game struct {
 	seed              uint64
 	size, early, late int
 	resumed           bool
+	joiners           int
 }
 
 // play tries a few times to evict, and says what is wrong.
@@ -265,7 +300,11 @@ func (g game) play() (proved, refused int, wrong string) {
 			p.pass(700 * time.Millisecond)
 		}
 		ask.Known = known
-		out, err := evict.Run(context.Background(), evict.Ports{Servers: p}, ask, nil)
+		p.joiners = g.joiners
+		if p.newest.After(ask.Frozen) { // who joined the try before is proved for in this one
+			ask.Frozen = p.newest
+		}
+		out, err := evict.Run(context.Background(), evict.Ports{Servers: p, Company: p}, ask, nil)
 		known = append(known, out.Learnt...)
 		met += out.Met
 		switch {
