@@ -26,7 +26,7 @@ var (
 		Operator: "the same id asks the same question and no other; nothing was issued"}
 	// ControllerRequests is a controller that asks more often than is remembered.
 	ControllerRequests = Error{Code: Overloaded, Reason: "controller.requests", Message: "the controller asks too often, slow down",
-		Operator: "each request is remembered for up to 5 minutes, so that its answer can be given again", Retryable: true}
+		Operator: "each request is remembered for up to 2 minutes, so that its answer can be given again", Retryable: true}
 	// ControllerRetiresOthers is a retirement asked for of somebody else's principal.
 	ControllerRetiresOthers = Error{Code: PermissionDenied, Reason: "controller.target", Message: "the target belongs to another owner"}
 	// FamilyOutsider is an eviction of somebody who holds nothing of the instance.

@@ -54,7 +54,7 @@ type ControllerRequest struct {
 	Endpoint, Instance string
 	Epoch              uint64
 	// ID names the request: the same question under the same id has the same answer,
-	// until the first of the credentials in it runs out, or for 5 minutes.
+	// until the first of the credentials in it runs out, or for 2 minutes.
 	ID   string
 	Keys ControllerKeys
 	// Commands are what the server answers, sorted, of [a-z0-9_-]; activate alone has them.

@@ -19,6 +19,11 @@ const controllerWithin = 20 * time.Second
 
 // ControllerPrincipal is whose instance a controller is that somebody of an owner runs:
 // a host registers it as this one, with RegisterHostInstance.
+//
+// What a controller was issued is in the account of services, where connects are nobody's
+// to decide: a process that was superseded may stay connected, and come back, until its
+// credentials run out. They let it say and hear what has its own epoch in its subject,
+// and that of no successor; Config.ControllerLifetime bounds how long.
 func ControllerPrincipal(owner, instance string) messages.Principal {
 	return controller.Principal(owner, instance)
 }

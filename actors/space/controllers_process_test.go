@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,14 +73,16 @@ type program struct {
 	epoch   uint64
 	pairs   map[string]nkeys.KeyPair
 	users   map[string]string
-	jwts    map[string]string
 	expires map[string]time.Time
 	receipt string
 	asked   int
+
+	mu   *sync.Mutex // connections ask for their JWTs when they come back
+	jwts map[string]string
 }
 
 func (c *controlled) program(epoch uint64) *program {
-	p := &program{controlled: c, epoch: epoch, pairs: map[string]nkeys.KeyPair{}, users: map[string]string{}, jwts: map[string]string{}, expires: map[string]time.Time{}}
+	p := &program{controlled: c, epoch: epoch, pairs: map[string]nkeys.KeyPair{}, users: map[string]string{}, expires: map[string]time.Time{}, mu: &sync.Mutex{}, jwts: map[string]string{}}
 	for _, kind := range kindsOfKeys {
 		p.make(kind)
 	}
@@ -107,6 +110,7 @@ type doorAnswer struct {
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	Receipt   string
+	IssuedAt  time.Time `json:"issued_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 	Error     struct{ Code, Reason string }
 }
@@ -173,7 +177,8 @@ func (p *program) asks(door, proof string, body map[string]any) doorAnswer {
 		if c.User != p.users[kind] {
 			p.Errorf("%s gives %s to another user", door, kind)
 		}
-		p.jwts[kind], p.expires[kind] = c.JWT, c.ExpiresAt
+		p.expires[kind] = c.ExpiresAt
+		p.hold(kind, c.JWT)
 	}
 	if answer.Receipt != "" {
 		p.receipt = answer.Receipt
@@ -181,10 +186,23 @@ func (p *program) asks(door, proof string, body map[string]any) doorAnswer {
 	return answer
 }
 
+// hold makes a JWT the one that a user connects with.
+func (p *program) hold(kind, token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jwts[kind] = token
+}
+
+func (p *program) held(kind string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.jwts[kind]
+}
+
 // dial connects as one of the program's users, with whatever credential it has last.
 func (p *program) dial(kind string, more ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect(p.Config.NATSURL, append([]nats.Option{nats.Timeout(5 * time.Second),
-		nats.UserJWT(func() (string, error) { return p.jwts[kind], nil }, p.pairs[kind].Sign),
+		nats.UserJWT(func() (string, error) { return p.held(kind), nil }, p.pairs[kind].Sign),
 		nats.CustomInboxPrefix("_INBOX_" + p.users[kind]), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)...)
 }
 
@@ -202,31 +220,48 @@ func (p *program) subject(rest string) string {
 	return broker.ControllerSubject("main", runner, run, p.epoch, rest)
 }
 
-// A controller with nothing but its own keys lives on over the end of its credentials,
-// on a server of its own process, and asks for a retirement; and one that was superseded
-// gets nothing any more.
-func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
+// Where the server is a process of its own, as it is in life.
+func TestControllersOnAServerApart(t *testing.T) {
 	t.Parallel()
-	taken := make(chan struct{}, 64) // more than are asked in the middle of anything
-	w := world.New(t, publicly, func(c *space.Config) {
-		c.ControllerLifetime, c.Middleware = 5*time.Second, takenBy("plane/issuer", taken)
-	})
+	program := natsdtest.Build(t)
+	t.Run("lives on over its credentials", func(t *testing.T) { t.Parallel(); livesOn(t, program) })
+	t.Run("the issuer dies in the middle", func(t *testing.T) { t.Parallel(); diesInTheMiddle(t, program) })
+}
+
+// apart opens a space on a server in a process of its own.
+func apart(t *testing.T, program string, change func(*space.Config)) (*controlled, *natsdtest.Process) {
+	t.Helper()
+	w := world.New(t, publicly, change)
 	w.StopBroker()
-	server := natsdtest.Run(t, natsdtest.Build(t), w.Dir)
+	server := natsdtest.Run(t, program, w.Dir)
 	w.Config.NATSURL = server.URL()
-	c := newControlled(w)
+	return newControlled(w), server
+}
+
+// livesOn has a controller with nothing but its own keys live on over the end of its
+// credentials, and ask for a retirement; and one that was superseded gets nothing any
+// more.
+func livesOn(t *testing.T, program string) {
+	c, _ := apart(t, program, func(c *space.Config) { c.ControllerLifetime = 5 * time.Second })
 	p := c.program(c.register())
 	proof := c.IDToken("boss")
 	p.asks("prepare", proof, p.request("prepare"))
 	first := p.asks("activate", proof, p.request("activate"))
-	if left := time.Until(first.ExpiresAt); left <= 0 || left > 5*time.Second {
-		t.Errorf("it runs out in %s", left)
+	if life := first.ExpiresAt.Sub(first.IssuedAt); life != 5*time.Second {
+		t.Errorf("it runs out after %s", life)
 	}
 
 	// What it was given works: work goes out, is done, and comes back.
 	came := make(chan struct{}, 16) // more than it loses connections
-	supervisor := p.connect("supervisor", nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectHandler(func(*nats.Conn) { came <- struct{}{} }))
+	var supervisor *nats.Conn
+	var err error
+	p.Poll("the supervisor to be let in", func() bool { // on a slow day it runs out on the way
+		p.asks("renew", proof, p.request("renew"))
+		supervisor, err = p.dial("supervisor", nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0),
+			nats.IgnoreAuthErrorAbort(), nats.ReconnectHandler(func(*nats.Conn) { came <- struct{}{} }))
+		return err == nil
+	})
+	t.Cleanup(supervisor.Close)
 	done, err := supervisor.SubscribeSync(p.subject("done.>"))
 	if err == nil {
 		err = supervisor.FlushTimeout(world.Patience)
@@ -236,7 +271,12 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 	}
 	works := func() {
 		t.Helper()
-		executor := p.connect("executor")
+		var executor *nats.Conn
+		p.Poll("the executor to be let in", func() bool {
+			p.asks("renew", proof, p.request("renew"))
+			executor, err = p.dial("executor", nats.NoReconnect())
+			return err == nil
+		})
 		defer executor.Close()
 		if err := executor.Publish(p.subject("done.job"), []byte("42")); err != nil {
 			t.Fatal(err)
@@ -246,10 +286,11 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 		}
 	}
 	works()
-	former := p.jwts["supervisor"] // which has run out when the supervisor loses its connection
+	former := p.held("supervisor")
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	renewed, crossed := 0, false
+	late := time.After(world.Patience)
 	for renewed < 20 || !crossed {
 		select {
 		case <-tick.C:
@@ -259,14 +300,13 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 			}
 		case <-came:
 			crossed = true
-		case <-time.After(world.Patience):
+		case <-late:
 			t.Fatal("it does not come to the end of its credentials")
 		}
 	}
-	p.asks("renew", proof, p.request("renew"))
 	works()
-	renewal := p.jwts["supervisor"]
-	p.jwts["supervisor"] = former
+	renewal := p.held("supervisor")
+	p.hold("supervisor", former)
 	p.Poll("what has run out to let nobody in", func() bool { // a server counts in whole seconds
 		nc, err := p.dial("supervisor", nats.NoReconnect())
 		if err == nil {
@@ -274,9 +314,8 @@ func TestAControllerLivesOnOverItsCredentials(t *testing.T) {
 		}
 		return world.Refused(err)
 	})
-	p.jwts["supervisor"] = renewal
+	p.hold("supervisor", renewal)
 
-	diesInTheMiddle(t, p, proof, server, taken)
 	retiresOverTheRail(t, p, proof)
 	next := c.program(c.register())
 	for _, door := range []string{"prepare", "activate", "renew", "session", "retire"} {
@@ -312,8 +351,13 @@ func takenBy(path string, taken chan<- struct{}) func(string) []actor.ReceiverMi
 // diesInTheMiddle kills the issuer while it works on a request that the server, which
 // stands still, keeps it from ending: the controller has its answer all the same, and
 // asks again for the same one; the ledger has it once.
-func diesInTheMiddle(t *testing.T, p *program, proof string, server *natsdtest.Process, taken <-chan struct{}) {
-	t.Helper()
+func diesInTheMiddle(t *testing.T, program string) {
+	taken := make(chan struct{}, 64) // more than are asked in the middle of anything
+	c, server := apart(t, program, func(c *space.Config) { c.Middleware = takenBy("plane/issuer", taken) })
+	p := c.program(c.register())
+	proof := c.IDToken("boss")
+	p.asks("prepare", proof, p.request("prepare"))
+	p.asks("activate", proof, p.request("activate"))
 	for _, how := range []string{"panic", "stop", "disconnect"} {
 		before := p.recorded()
 		for len(taken) > 0 {

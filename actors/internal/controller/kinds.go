@@ -24,7 +24,7 @@ const (
 	// RequesterLife is how long one retirement may be asked for.
 	RequesterLife = 5 * time.Minute
 	// rememberFor is the longest that a request is remembered.
-	rememberFor = 5 * time.Minute
+	rememberFor = 2 * time.Minute
 )
 
 // Scope is what a person's grant must have, so that he may run controllers.

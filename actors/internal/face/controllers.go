@@ -34,7 +34,15 @@ func (f *Face) door(which messages.ControllerDoor) endpoint {
 }
 
 // controllerDoor answers POST /v1/controllers/{door}: the request is the body, and the
-// proof of who asks a bearer of the space, or a token of the provider, in the header.
+// proof of who asks a bearer of the space, or a token of the provider, in the header. The
+// body is
+//
+//	{"v":1, "space":…, "actor":…, "endpoint":…, "instance":…, "epoch":0, "request_id":…,
+//	 "keys":{"supervisor":U…, "executor":U…, "server":U…, "recorder":U…, "ledger":U…}}
+//
+// and for activate `"commands":[…]`; for every door after it `"receipt":…`, for session
+// `"session":{"id":…, "user":U…, "expires_at":…}`, and for retire
+// `"target":{"owner":…, "actor":…, "uid":…, "op_id":…, "user":U…}`.
 func (f *Face) controllerDoor(ctx context.Context, c *call, door messages.ControllerDoor) error {
 	request, err := controller.Parse(door, c.body)
 	if err != nil {

@@ -112,6 +112,8 @@ func (all *everything) add(row Row) error {
 		return keep(row, DecodeSource, func(g SourceGate) { all.sources[g.Handle] = g })
 	case familySession:
 		return keep(row, DecodeSession, func(s Session) { all.sessions[s.ID] = s })
+	case familyController:
+		return keep(row, DecodeController, func(Controller) {})
 	case familyInstance:
 		return keep(row, DecodeInstance, func(messages.Instance) {})
 	case familyInstanceCredential:

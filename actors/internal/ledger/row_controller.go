@@ -18,7 +18,7 @@ const (
 	AllControllers = familyController + ".*.*"
 
 	// MaxRequests is how many requests of one controller are remembered at once.
-	MaxRequests = 64
+	MaxRequests = 256
 	// MaxCommands is how many commands a controller answers.
 	MaxCommands = 64
 	// maxIssuedAtOnce is the most credentials that one request is given.
@@ -107,7 +107,8 @@ type issuedField struct {
 }
 
 // EncodeController writes what is remembered of a controller. It refuses what
-// DecodeController would not take.
+// DecodeController would not take, and with messages.ControllerRequests what is more than
+// a row may hold.
 func EncodeController(c Controller, witness string) ([]byte, error) {
 	f := controllerFields{V: rowVersion, Endpoint: c.Endpoint, Instance: c.Instance, ProcessEpoch: c.Epoch, Keys: keyFields(c.Keys),
 		Commands: append([]string{}, c.Commands...), Requests: []requestFields{}, W: witness}
@@ -121,7 +122,11 @@ func EncodeController(c Controller, witness string) ([]byte, error) {
 	if why := f.fault(); why != "" {
 		return nil, messages.InternalFault.Because("controller %s of %s: %s", c.Instance, c.Endpoint, why)
 	}
-	return encode(f)
+	value, err := encode(f)
+	if err == nil && len(value) > maxRow {
+		return nil, messages.ControllerRequests
+	}
+	return value, err
 }
 
 // DecodeController reads what is remembered of a controller, or says
