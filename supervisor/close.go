@@ -156,7 +156,7 @@ func (g *group) stage(ctx context.Context, s Stage, why Why, cause error) (errs 
 		stuck = stuck || failed
 	}
 	needs := g.bringUp(ctx, s.Needs)
-	defer needs()
+	defer func() { needs(stuck) }()
 	for _, name := range union(s.Drain, s.Close) {
 		k := g.child(name)
 		if k == nil {
@@ -178,39 +178,6 @@ func (g *group) stage(ctx context.Context, s Stage, why Why, cause error) (errs 
 	}
 	wg.Wait()
 	return errs, stuck
-}
-
-// bringUp opens the named children that are down, beside its caller, who ends that
-// with the function it returns.
-func (g *group) bringUp(ctx context.Context, names []string) (end func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	for _, name := range names {
-		if k := g.child(name); k != nil {
-			wg.Go(func() { g.keepTrying(ctx, k) })
-		}
-	}
-	return func() { cancel(ErrClosing); wg.Wait() }
-}
-
-// keepTrying opens k, unless it is open, until it is or ctx ends.
-func (g *group) keepTrying(ctx context.Context, k *seat) {
-	_, generation := k.current()
-	if alive, _ := k.body.alive(generation); alive {
-		return
-	}
-	for g.ready(ctx, k) == nil {
-		_, err := k.body.open(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		k.body.take() // it is tried again, or was not needed
-		g.mu.Lock()
-		now := g.tree.set.clock.Now()
-		delay, _ := k.record.death(now, g.tree.set.restart, g.tree.set.random, false)
-		k.notBefore = now.Add(delay)
-		g.mu.Unlock()
-	}
 }
 
 func union(a, b []string) []string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/cotal-ai/authplane/supervisor"
 )
@@ -108,6 +109,53 @@ func TestAStageBringsUpWhatItNeeds(t *testing.T) {
 	}
 	f.away.Store(false)
 	eventually(t, func() bool { return f.tree.Close(within(t)) == nil })
+	wait(t, f.tree.Closed(), "the end")
+}
+
+// A close that is refused while what it needs is being opened does not call that off:
+// the next one finds it open.
+func TestARefusedCloseLetsItsNeedsOpen(t *testing.T) {
+	f := fencedLease(t, &journal{}, nil)
+	var closing, refused, calledOff atomic.Bool
+	began, told := make(chan struct{}), make(chan struct{})
+	f.helper.open = func(l *Life) {
+		if !closing.Load() {
+			l.Fail(Outage(errBoom))
+			return
+		}
+		l.Go("open", func(ctx context.Context) {
+			close(began)
+			<-told
+			select {
+			case <-ctx.Done():
+				calledOff.Store(true)
+			case <-time.After(instant):
+				l.Opened()
+			}
+		})
+	}
+	f.lease.close = func(l *Life, c *Close) {
+		if c.Why == Fencing || refused.Swap(true) {
+			l.ClosedWith(nil)
+			return
+		}
+		l.Go("refuse", func(context.Context) {
+			closing.Store(true)
+			<-began
+			l.ClosedWith(errBoom)
+			close(told)
+		})
+	}
+	f.lose(t)
+	if err := f.tree.Close(within(t)); !errors.Is(err, errBoom) {
+		t.Fatalf("closed: %v", err)
+	}
+	if n := node(t, f.tree, "helper"); calledOff.Load() || n.State != StateOpen {
+		t.Errorf("the helper is %+v", n)
+	}
+	if err := f.tree.Close(within(t)); err != nil {
+		t.Error(err)
+	}
 	wait(t, f.tree.Closed(), "the end")
 }
 
