@@ -131,19 +131,20 @@ func (c *clerk) goOn(ctx context.Context) error {
 	begun, err := c.beginAsked(ctx, owed)
 	all := append(owed.Ops, begun...)
 	c.books.keep(all)
+	shut := time.Now() // the gates of all
 	for _, id := range all {
-		err = errors.Join(err, c.run(ctx, id))
+		err = errors.Join(err, c.run(ctx, id, shut))
 	}
 	return err
 }
 
 // run sees to it that an operation has an actor, unless it failed a moment ago.
-func (c *clerk) run(ctx context.Context, id string) error {
+func (c *clerk) run(ctx context.Context, id string, shut time.Time) error {
 	if !c.books.due(id) {
 		return nil
 	}
 	added := c.config.coming.add(id)
-	_, err := c.life.Add(ctx, c.config.Path, operationSpec(id, c.config))
+	_, err := c.life.Add(ctx, c.config.Path, operationSpec(id, shut, c.config))
 	if err != nil && added {
 		c.config.coming.over(id)
 	}

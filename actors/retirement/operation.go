@@ -18,10 +18,11 @@ import (
 )
 
 // operationSpec describes the actor of one operation. It lives until the operation is
-// done or cannot go on; the desk decides when it is tried again.
-func operationSpec(id string, config Config) supervisor.Spec {
+// done or cannot go on; the desk decides when it is tried again. Its gate was shut by the
+// time that is given.
+func operationSpec(id string, shut time.Time, config Config) supervisor.Spec {
 	return supervisor.Spec{Name: id, Restart: supervisor.Never, New: func(life *supervisor.Life) actor.Actor {
-		return &work{life: life, config: config, id: id}
+		return &work{life: life, config: config, id: id, shut: shut}
 	}}
 }
 
@@ -39,6 +40,7 @@ type work struct {
 	life   *supervisor.Life
 	config Config
 	id     string
+	shut   time.Time
 }
 
 // Receive runs the operation. When it is closed before, the operation stops between
@@ -59,6 +61,7 @@ func (w *work) run(ctx context.Context) {
 	w.config.coming.add(w.id)
 	defer w.config.coming.over(w.id)
 	ports := portsOf(w.life, w.config)
+	ports.Evictor = eviction{w.life.Ref(sweeperOf(w.config.Path)), w.config.evictWithin(), w.shut}
 	ports.Tell = func(p messages.OperationProgress) {
 		if p.Step != messages.StepBegun && p.Step != messages.StepRevoked {
 			w.config.coming.over(w.id) // it is past its eviction
@@ -79,14 +82,13 @@ func (w *work) run(ctx context.Context) {
 // tell is heard or not: the desk also looks by itself.
 func (w *work) tell(what any) { _ = supervisor.Tell(w.life.Ref(DeskOf(w.config.Path)), what) }
 
-// portsOf are the actors that an operation is run by.
+// portsOf are the actors that an operation is run by, but for who evicts.
 func portsOf(life *supervisor.Life, config Config) operation.Ports {
 	store := ledger.NewStore(barrier.Over(life.Ref(config.Barrier)), ledger.DefaultPatience())
 	return operation.Ports{
 		Records:   ledger.NewBarrier(store, ledger.Options{}),
 		Lane:      lane{life.Ref(config.Claim)},
 		Scanner:   enumerator{life.Ref(config.Claim), config.LedgerScanner},
-		Evictor:   eviction{life.Ref(sweeperOf(config.Path)), config.evictWithin()},
 		Frontiers: frontiers{life.Ref(config.Barrier)},
 		Drainer:   config.Drainer,
 	}
@@ -117,10 +119,16 @@ func (e enumerator) Scan(ctx context.Context, what ledger.Scan) ([]ledger.Row, e
 type eviction struct {
 	sweeper supervisor.Ref
 	within  time.Duration
+	// shut is when the gate was, at the latest: earlier than when the operation could begin
+	// to run, if it is one of a crowd.
+	shut time.Time
 }
 
 // Evict is operation.Evictor.
 func (e eviction) Evict(ctx context.Context, op messages.Operation, denied time.Time) (operation.Evicted, error) {
+	if e.shut.Before(denied) {
+		denied = e.shut
+	}
 	answer, err := ask[evicted](ctx, e.within, e.sweeper, evictTarget{
 		target: messages.Target{Principal: op.Principal, UID: op.UID}, denied: denied, of: op,
 	})
