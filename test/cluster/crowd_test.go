@@ -20,7 +20,8 @@ var (
 )
 
 // TestACrowdIsRetired retires many who are connected to all servers, each by a request
-// of his own: they are proved gone in time, and it costs about as many sweeps as one.
+// of his own: they are proved gone in time, and how many there are changes nothing about the number of
+// sweeps.
 func TestACrowdIsRetired(t *testing.T) {
 	p := begin(t)
 	q := p.serve(p.all[:])
@@ -44,8 +45,10 @@ func TestACrowdIsRetired(t *testing.T) {
 	if took > goneWithin {
 		t.Errorf("%d with %d connections: proved gone after %v", len(people), len(lines), took)
 	}
-	// Whoever is begun while a sweep runs is swept for by the next.
-	if many > 8*few {
+	// Whoever is begun while an eviction waits joins it: that takes one sweep more, which
+	// drops those who joined. One further eviction cannot be avoided on a slow machine,
+	// where some are frozen so late that the first in line are not to wait for them.
+	if many > 2*(few+1) {
 		t.Errorf("%d sweeps for one, and %d for %d", few, many, len(people))
 	}
 	t.Logf("one: %v, %d sweeps; %d with %d connections (made in %v): %v, %d sweeps", alone, few, len(people), len(lines), connected, took, many)
