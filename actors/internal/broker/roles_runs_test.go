@@ -84,6 +84,27 @@ func TestEveryRoleForRunsMayExactlyWhatItsTableSays(t *testing.T) {
 	}
 }
 
+// hearsNoMore has somebody subscribe wider than `job.*`: the server lets him, and delivers
+// what `job.*` means.
+func hearsNoMore(t *testing.T, nc, everything *nats.Conn) {
+	t.Helper()
+	sub, err := nc.SubscribeSync("job.>")
+	if err == nil {
+		err = nc.Flush()
+	}
+	for _, subject := range []string{"job.x.y", "job.x"} {
+		if err == nil {
+			err = everything.Publish(subject, nil)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := sub.NextMsg(longEnough); err != nil || m.Subject != "job.x" {
+		t.Errorf("a mediator hears %v, %v", m, err)
+	}
+}
+
 func check(t *testing.T, nc *nats.Conn, g grants, inbox string) {
 	t.Helper()
 	for want, list := range map[bool][]string{true: g.publishes, false: append(g.neverPublishes, nobodyPublishes...)} {
@@ -162,6 +183,8 @@ func TestTheUsersOfARun(t *testing.T) {
 	mediator, inbox := as(func(u broker.RunUser) (string, error) { return broker.MintRunMediator(space.Material, u, ceiling) })
 	check(t, mediator, grants{label: "mediator", publishes: []string{"demo.a", "job.x"}, subscribes: []string{"demo.x.y", "job.x"},
 		neverPublishes: append(reads, own, "demo.b", "job.x.y"), never: []string{own, "other.x", "job.x.y", ">"}}, inbox)
+
+	hearsNoMore(t, mediator, everything)
 
 	nothing, inbox := as(func(u broker.RunUser) (string, error) {
 		return broker.MintRunMediator(space.Material, u, messages.RunAdmission{})
