@@ -28,8 +28,8 @@ func TestWhateverHappensToAController(t *testing.T) {
 		check := func(p *program, ask messages.ControllerRequest, again bool) {
 			issued, err := p.desk.Answer(t.Context(), controller.Person{Principal: boss}, ask)
 			if err != nil {
-				if len(issued.Credentials) > 0 {
-					c.Fatalf("released with %v", err)
+				if len(issued.Credentials) > 0 || again && ask.Epoch == epoch && r.now().Before(forget) {
+					c.Fatalf("released %d with %v", len(issued.Credentials), err)
 				}
 				return
 			}
