@@ -65,6 +65,18 @@ type PlatformPlace struct {
 	Endpoint, Instance string
 }
 
+// PlatformActor is the actor that a platform goes by among its own.
+const PlatformActor = "platform"
+
+// AskPlatformController is AskController for whoever hosts the space, about the instance
+// that is assigned to it. The request's actor is PlatformActor. Answered by
+// ControllerIssued; refused as AskController is, but for what refuses a person, and with
+// what refuses the place.
+type AskPlatformController struct {
+	At      PlatformPlace
+	Request ControllerRequest
+}
+
 // Refusals of the platform's door.
 var (
 	// PlatformAbsent is a space that nobody hosts.

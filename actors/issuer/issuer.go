@@ -19,6 +19,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/actors/internal/platform"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/supervisor"
 )
@@ -42,6 +43,8 @@ type Config struct {
 	Longest time.Duration
 	// Controllers is what controllers are answered with.
 	Controllers controller.Config
+	// Platform is the door of whoever hosts the space.
+	Platform *platform.Door
 	// Unreadable is told of every row that could not be read.
 	Unreadable func(log *slog.Logger, keys ...string)
 }
@@ -84,6 +87,8 @@ func (i *issuer) Receive(ctx actor.Context) {
 		serve(i, ctx, "issue to "+m.Instance+" of "+m.Endpoint, m, i.issueToProcess)
 	case messages.AskController:
 		serve(i, ctx, "answer a controller", m, i.atDoor)
+	case messages.AskPlatformController:
+		serve(i, ctx, "answer the platform's controller", m, i.atPlatformDoor)
 	case messages.ListControllers:
 		serve(i, ctx, "list controllers", m, i.listControllers)
 	default:

@@ -12,6 +12,7 @@ import (
 	ledgerclaim "github.com/cotal-ai/authplane/actors/internal/claim"
 	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
+	"github.com/cotal-ai/authplane/actors/internal/platform"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/issuer"
 	"github.com/cotal-ai/authplane/actors/observer"
@@ -60,6 +61,8 @@ type Config struct {
 	BearerLifetime time.Duration
 	// Controllers is what controllers are answered with.
 	Controllers controller.Config
+	// Platform is the door of whoever hosts the space.
+	Platform *platform.Door
 	// Presence is the path of the actor that has responders settle.
 	Presence string
 	// Installation and Records remember which streams are ours.
@@ -105,7 +108,8 @@ func Spec(c Config) supervisor.Spec {
 			}),
 			issuer.Spec(issuer.Config{
 				Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Remembered: c.Installation.Remembered, Reader: Reader, Writer: Writer,
-				Signer: c.Signer, Longest: c.BearerLifetime, Controllers: c.Controllers, Unreadable: c.Unreadable.Met,
+				Signer: c.Signer, Longest: c.BearerLifetime, Controllers: c.Controllers, Platform: c.Platform,
+				Unreadable: c.Unreadable.Met,
 			}),
 			barrier.Spec(barrier.Config{Dialer: c.Dialer, Stream: c.Stream, Lanes: lanes, Authority: c.Installation, Records: c.Records, Claim: Claim, Desk: Desk}),
 			eyes,

@@ -63,7 +63,7 @@ func (h *Handle) planeConfig() plane.Config {
 		Registered: &h.parts.registered, Run: &h.parts.run, View: &h.parts.view,
 		Machine: h.parts.machine, NoStandby: h.config.NoStandby, ServersLost: h.config.ServersLost,
 		Outlives: h.outlives(),
-		Signer:   h.parts.keyring, BearerLifetime: h.config.BearerLifetime, Controllers: h.controllers(),
+		Signer:   h.parts.keyring, BearerLifetime: h.config.BearerLifetime, Controllers: h.controllers(), Platform: h.parts.platform,
 		Unreadable: &h.parts.unreadable, Troubles: &h.parts.troubles,
 		Gates: &h.parts.gates, Lanes: h.parts.lanes,
 	}

@@ -3,6 +3,8 @@ package space
 import (
 	"context"
 
+	"github.com/cotal-ai/authplane/actors/internal/controller"
+	"github.com/cotal-ai/authplane/actors/internal/platform"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -27,13 +29,7 @@ func (h *Handle) Readiness(ctx context.Context, at messages.PlatformPlace) (mess
 	if err != nil {
 		return messages.Readiness{}, err
 	}
-	if _, err := h.parts.platform.Admit(ctx, at); err != nil {
-		return messages.Readiness{}, err
-	}
-	gate, err := h.ObserveGate(ctx, at.Endpoint, at.Instance)
-	if err == nil {
-		err = h.parts.platform.Owns(gate)
-	}
+	gate, err := h.assigned(ctx, at)
 	if err != nil {
 		return messages.Readiness{}, err
 	}
@@ -42,4 +38,96 @@ func (h *Handle) Readiness(ctx context.Context, at messages.PlatformPlace) (mess
 		return messages.Readiness{Endpoint: ask.Endpoint, Instance: ask.Instance, Epoch: ask.Epoch}, nil
 	}
 	return h.parts.readiness.Read(ctx, tree, ask)
+}
+
+// AskPlatformController answers the controller of the assigned instance at one of its
+// doors, for whoever hosts this space: with what AskController gives a person who may
+// supervise. The assignment is read before anything is written, and again before anything
+// is signed. The refusals are those of messages.AskPlatformController, and those that
+// pass.
+func (h *Handle) AskPlatformController(ctx context.Context, at messages.PlatformPlace, r messages.ControllerRequest) (messages.ControllerIssued, error) {
+	err := controller.Check(r)
+	if err == nil {
+		err = platform.About(at, r.Endpoint, r.Instance)
+	}
+	if err == nil {
+		_, err = h.assigned(ctx, at)
+	}
+	if err != nil {
+		return messages.ControllerIssued{}, err
+	}
+	return askIssuer[messages.ControllerIssued](ctx, h, messages.AskPlatformController{At: at, Request: r})
+}
+
+// EvictPlatformFamily is EvictFamily for whoever hosts this space, about the instance that
+// is assigned to it.
+func (h *Handle) EvictPlatformFamily(ctx context.Context, at messages.PlatformPlace, principals []messages.Principal) (messages.FamilyEvicted, error) {
+	if _, err := h.assigned(ctx, at); err != nil {
+		return messages.FamilyEvicted{}, err
+	}
+	return h.EvictFamily(ctx, messages.EvictFamily{Endpoint: at.Endpoint, Instance: at.Instance, Principals: principals})
+}
+
+// RepairPlatformInstance is RepairInstance for whoever hosts this space, about the
+// instance that is assigned to it.
+func (h *Handle) RepairPlatformInstance(ctx context.Context, at messages.PlatformPlace) (messages.InstanceRegistered, error) {
+	if _, err := h.assigned(ctx, at); err != nil {
+		return messages.InstanceRegistered{}, err
+	}
+	return h.RepairInstance(ctx, at.Endpoint, at.Instance)
+}
+
+// AdmitPlatformRun is AdmitRun for the controller of the assigned instance.
+func (h *Handle) AdmitPlatformRun(ctx context.Context, at messages.PlatformPlace, ask messages.AdmitRun) (messages.RunAdmitted, error) {
+	if err := h.drives(ctx, at, ask.Controller); err != nil {
+		return messages.RunAdmitted{}, err
+	}
+	return h.AdmitRun(ctx, ask)
+}
+
+// AttemptPlatformRun is AttemptRun for the controller of the assigned instance. What was
+// signed while the assignment changed is withheld.
+func (h *Handle) AttemptPlatformRun(ctx context.Context, at messages.PlatformPlace, ask messages.AttemptRun) (messages.RunAttempted, error) {
+	if err := h.drives(ctx, at, ask.Controller); err != nil {
+		return messages.RunAttempted{}, err
+	}
+	answer, err := h.AttemptRun(ctx, ask)
+	if err == nil {
+		_, err = h.parts.platform.Admit(ctx, at)
+	}
+	if err != nil {
+		return messages.RunAttempted{}, err
+	}
+	return answer, nil
+}
+
+// drives refuses whoever is not the controller of the assigned instance.
+func (h *Handle) drives(ctx context.Context, at messages.PlatformPlace, c messages.RunController) error {
+	if err := platform.About(at, c.Endpoint, c.Instance); err != nil {
+		return err
+	}
+	gate, err := h.assigned(ctx, at)
+	if err == nil && c.Principal != gate.Principal {
+		err = messages.InstanceForeign
+	}
+	return err
+}
+
+// assigned reads, anew, whether a place is assigned, and the gate of its instance, which
+// has to be the platform's.
+func (h *Handle) assigned(ctx context.Context, at messages.PlatformPlace) (messages.Instance, error) {
+	if _, err := h.open(); err != nil {
+		return messages.Instance{}, err
+	}
+	if _, err := h.parts.platform.Admit(ctx, at); err != nil {
+		return messages.Instance{}, err
+	}
+	gate, err := h.ObserveGate(ctx, at.Endpoint, at.Instance)
+	if err == nil {
+		err = h.parts.platform.Owns(gate)
+	}
+	if err != nil {
+		return messages.Instance{}, err
+	}
+	return gate, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/internal/natsd/natsdtest"
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/space"
@@ -34,6 +35,9 @@ type host struct {
 	assigned messages.Assignment
 	there    bool
 	err      error
+	// changesAfter is how many more questions are answered before nothing is assigned; 0
+	// for no change.
+	changesAfter int
 }
 
 func newHost(t *testing.T) *host {
@@ -48,7 +52,35 @@ func newHost(t *testing.T) *host {
 func (h *host) Assignment(context.Context) (messages.Assignment, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.assigned, h.there, h.err
+	told := h.there
+	if h.changesAfter > 0 {
+		h.changesAfter--
+		h.there = h.changesAfter > 0
+	}
+	return h.assigned, told, h.err
+}
+
+// silent has the platform fail to tell, or tell again.
+func (h *host) silent(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// rows lists what stands in the ledger, with the revisions.
+func (h *host) rows() []string {
+	h.Helper()
+	nc := natsdtest.Connect(h, h.Config.NATSURL, h.material, trust.CTRL, natsdtest.Everything())
+	backend := stream.New(nc, stream.Config{Space: "main", Replicas: 1, Instance: instance}, stream.NewLanes(1))
+	keys, err := backend.List(h.Context(), ">")
+	h.must(err)
+	var all []string
+	for _, key := range keys {
+		row, _, err := backend.Get(h.Context(), key)
+		h.must(err)
+		all = append(all, key+" "+strconv.FormatUint(row.Revision, 10))
+	}
+	return all
 }
 
 func (h *host) must(err error) {
@@ -61,7 +93,12 @@ func (h *host) must(err error) {
 // assign registers an instance of the platform's and assigns it.
 func (h *host) assign(endpoint, instance string) messages.PlatformPlace {
 	h.Helper()
-	_, err := h.Space.RegisterHostInstance(h.Context(), endpoint, instance, messages.Principal{Owner: h.Space.PlatformOwner(), Actor: "svc"})
+	return h.assignAs(endpoint, instance, messages.Principal{Owner: h.Space.PlatformOwner(), Actor: "svc"})
+}
+
+func (h *host) assignAs(endpoint, instance string, principal messages.Principal) messages.PlatformPlace {
+	h.Helper()
+	_, err := h.Space.RegisterHostInstance(h.Context(), endpoint, instance, principal)
 	h.must(err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
