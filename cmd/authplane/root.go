@@ -76,6 +76,7 @@ func (a *app) root() *cobra.Command {
 		a.serveCommand(),
 
 		a.grantCommand(),
+		a.enrollCommand(),
 		a.revokeCommand(),
 		a.retireCommand(),
 		a.takeoverCommand(),

@@ -18,6 +18,7 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 		"/exchange":                        `{"id_token":"` + w.idToken("user-1", 60e9) + `","actor":"laptop"}`,
 		"/v1/grants":                       `{"owner":"` + owner + `","actor":"other"}`,
 		"/v1/grants/{owner}/{actor}":       `{"revision":1}`,
+		"/v1/enroll":                       `{"owner":"` + owner + `","actor":"bot","token_hash":"` + machineHash + `"}`,
 		"/v1/retire":                       `{"owner":"` + owner + `","actor":"laptop"}`,
 		"/v1/takeover":                     `{"owner":"` + owner + `","actor":"laptop"}`,
 		"/v1/repair":                       `{"endpoint":"svc","instance":"` + someUID + `"}`,

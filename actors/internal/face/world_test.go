@@ -225,6 +225,7 @@ type world struct {
 	rows       *rows
 	control    *control
 	desk       *desk
+	roll       *roll
 	keyring    *identity.Keyring
 	capability messages.Secret
 	loopback   *Face
@@ -252,7 +253,7 @@ func (w *world) logged() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, rows: newRows(), gates: &gates{}, doors: &doors{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
+	w := &world{t: t, rows: newRows(), gates: &gates{}, doors: &doors{}, roll: &roll{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
 		capability: identity.NewCapability(), log: &bytes.Buffer{}}
 	w.desk = newDesk(w.rows)
 	stored, err := identity.GenerateKeyring(testSpace, time.Now())
@@ -265,7 +266,7 @@ func newWorld(t *testing.T) *world {
 	bridge := &Bridge{Issuer: testIssuer, Provider: w.newProvider(), OwnerSecret: identity.NewOwnerSecret(), Authority: w.rows, Signer: w.keyring}
 	c := Config{Space: testSpace, Authority: w.rows, Operations: w.desk, Bridge: bridge, Keys: w.keyring, Metrics: metrics, Roles: []string{"narrow"},
 		Logger: slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Instances: w.gates, Controllers: w.doors, Capability: w.capability, FaultInjection: true,
+	w.loopback = Loopback(c, LoopbackConfig{Control: w.control, Instances: w.gates, Enrolments: w.roll, Controllers: w.doors, Capability: w.capability, FaultInjection: true,
 		MetricsPage: promhttp.HandlerFor(registry, promhttp.HandlerOpts{})})
 	w.public = Public(c, PublicConfig{URL: func() string { return "https://auth.example.test" }, NATSURL: "nats://127.0.0.1:4222", Sentinel: "sentinel.creds", ProviderIssuer: testIssuer,
 		Controllers: w.doors, Verifier: w.keyring})

@@ -82,6 +82,26 @@ idp:
 # be taken back before.
 # controller_lifetime: 86400
 
+# What every machine gets besides its grant, in the account of the principals: durable
+# consumers and rows, of streams and buckets that are there. {owner}, {actor}, {uid} and
+# {space} stand for those of the machine; each name has the {uid}, so that it is no other
+# incarnation's. It is made when a machine is enrolled or granted, and removed when that
+# has ended. ack is explicit, all or none; deliver is all, new or last.
+# footprint:
+#   consumers:
+#     - stream: DM
+#       name: dm-{uid}
+#       filters: ["dm.{owner}.{actor}.>"]
+#       ack: explicit
+#       ack_wait: 30s
+#       max_deliver: 5
+#       max_ack_pending: 100
+#       deliver: all
+#   rows:
+#     - bucket: acl_{space}
+#       key: "{owner}.{actor}.{uid}"
+#       value: '{"role":"member"}'
+
 # log:
 #   level: info
 #   format: json

@@ -25,6 +25,8 @@ type spaceFile struct {
 	Responders    int         `yaml:"responders"`
 	Servers       []string    `yaml:"servers"`
 	Eviction      string      `yaml:"eviction"`
+	// Footprint is what every machine gets besides its grant.
+	Footprint footprintFile `yaml:"footprint"`
 	// ControllerLifetime is in seconds.
 	ControllerLifetime int `yaml:"controller_lifetime"`
 }
