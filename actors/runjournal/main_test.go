@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,10 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/trust"
 	"github.com/cotal-ai/authplane/actors/runjournal"
 )
+
+// init has fewer checks made than is usual: each is some dozen writes to a disk. A flag
+// says otherwise.
+func init() { _ = flag.Set("rapid.checks", "40") }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
