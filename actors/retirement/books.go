@@ -1,6 +1,7 @@
 package retirement
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -109,10 +110,19 @@ func (b *books) ended(op messages.Operation, err error) {
 		delete(b.entries, op.ID)
 		return
 	}
-	entry := messages.Describe(err)
 	e.retryAt = b.now().Add(pause(max(e.attempts, 1)))
-	e.progress.WaitingFor, e.progress.Next = err.Error(), entry.NextFor(e.progress.Principal)
+	e.progress.WaitingFor, e.progress.Next = err.Error(), nextOf(err, e.progress.Principal)
 	e.progress.RetryAt, e.progress.Attempt = e.retryAt, e.attempts
+}
+
+// nextOf is the command that leads on from a failure: the one for this case where it
+// knows one, since an entry of the catalogue names no server.
+func nextOf(err error, p messages.Principal) string {
+	var why interface{ Next() string }
+	if errors.As(err, &why) {
+		return why.Next()
+	}
+	return messages.Describe(err).NextFor(p)
 }
 
 // show puts what is known here over what is recorded.

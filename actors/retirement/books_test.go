@@ -2,12 +2,14 @@ package retirement
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/cotal-ai/authplane/actors/internal/evict"
 	"github.com/cotal-ai/authplane/messages"
 )
 
@@ -150,4 +152,21 @@ func TestWhyAStepWasNotMadeStands(t *testing.T) {
 	op.Step = messages.StepEvicted
 	b.tell(messages.OperationProgress{Operation: op, Doing: "drains"})
 	said("", "")
+}
+
+// Between two tries the command is that of this case, and no command with a gap.
+func TestTheNextCommandIsThatOfTheCase(t *testing.T) {
+	for next, why := range map[string]error{
+		"authplane roster forget n3": &evict.Unproved{Silent: []string{"n3"}},
+		"authplane roster":           &evict.Unproved{Doubts: []string{"a row that cannot be"}},
+		"":                           &evict.Unproved{Live: []messages.LiveConnection{{}}},
+		"authplane status":           messages.RowCorrupt,
+	} {
+		b := newBooks(time.Now)
+		b.started("o")
+		op := messages.Operation{ID: "o", Kind: messages.Takeover, Step: messages.StepRevoked}
+		if b.ended(op, fmt.Errorf("evict: %w", why)); b.show(op).Next != next {
+			t.Errorf("%v: next is %q", why, b.show(op).Next)
+		}
+	}
 }
