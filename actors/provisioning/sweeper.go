@@ -198,10 +198,11 @@ func (s *sweeper) settle(ctx context.Context, sagas *footprint.Sagas, key string
 	return final, err
 }
 
-// note shows what could not be settled, unless it only waits for something that comes.
+// note shows what could not be settled, unless it only waits for something that comes, or
+// is a row that cannot be read: those the writer shows.
 func (s *sweeper) note(key string, err error) {
 	text := ""
-	if err != nil && messages.Describe(err) != messages.EnrolmentPending {
+	if entry := messages.Describe(err); err != nil && entry != messages.EnrolmentPending && entry != messages.RowCorrupt {
 		text = "the footprint at " + key + " is not settled: " + messages.PublicText(err)
 	}
 	if s.of.troubles.note(key, text) && text != "" {

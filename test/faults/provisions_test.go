@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/cotal-ai/authplane/actors/provisioning"
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 	"github.com/cotal-ai/authplane/test/faults"
@@ -180,5 +181,49 @@ func leavesYard(t *testing.T, y *yard, armed *faults.Armed, told <-chan error) {
 		status := y.Call("GET", "/v1/grants/"+y.parent.Owner+"/bot", nil, &grant)
 		live := status == http.StatusOK && grant.State == "live"
 		return live && y.parts(grant.UID) == 2 || !live && y.parts("") == 0
+	})
+}
+
+// What a process leaves half-made whoever holds the plane after it brings to its end, and
+// a journal that cannot be read keeps him from none of it.
+func TestTheNextHolderSettles(t *testing.T) {
+	t.Parallel()
+	inject := &faults.Injector{}
+	y := openYard(t, inject)
+	plain := *y.World
+	plain.Config.Middleware = nil
+	beside := plain.Beside()
+	const poisoned = "prov.u_aaaaaaaaaaaaaaaaaaaaaaaaaa.a.a.a"
+	ctrl := y.Owner("ctrl")
+	if _, err := ctrl.Request("$KV.cotal_authority_main."+poisoned, []byte("{}"), world.Patience); err != nil {
+		t.Fatal(err)
+	}
+	armed := inject.Arm(faults.Fault{Actor: "plane/writer", Harm: faults.Hold, Message: provisioning.JournalWrite{}, Nth: 2})
+	defer armed.Disarm()
+	told := make(chan error, 1)
+	go func() {
+		_, err := y.enroll()
+		told <- err
+	}()
+	await(t, armed.Struck(), "the write")
+	ctx, cancel := context.WithTimeout(context.Background(), world.Patience)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- y.Space.Close(ctx) }()
+	y.Await("the space to close", func() bool { return y.Space.Status().State != messages.SpaceReady })
+	armed.Disarm()
+	<-told
+	if err := <-closed; err != nil {
+		t.Errorf("the close says %v", err)
+	}
+	next := &yard{World: beside, js: y.js, parent: y.parent}
+	next.Poll("it to be whole", func() bool {
+		var grant struct{ UID, State string }
+		status := next.Call("GET", "/v1/grants/"+y.parent.Owner+"/bot", nil, &grant)
+		return status == http.StatusOK && grant.State == "live" && next.parts(grant.UID) == 2
+	})
+	next.Poll("the other to be shown", func() bool {
+		problems := next.Space.Status().Problems
+		return len(problems) == 1 && strings.Contains(problems[0], poisoned)
 	})
 }
