@@ -82,6 +82,10 @@ idp:
 # be taken back before.
 # controller_lifetime: 86400
 
+# Whether requests for runs are observed, so that those count which their callers did not
+# sign. Callers are then not told any more when no service listens.
+# observe_requests: true
+
 # What every machine gets besides its grant, in the account of the principals: durable
 # consumers and rows, of streams and buckets that are there. {owner}, {actor}, {uid} and
 # {space} stand for those of the machine; each name has the {uid}, so that it is no other

@@ -29,6 +29,8 @@ type spaceFile struct {
 	Footprint footprintFile `yaml:"footprint"`
 	// ControllerLifetime is in seconds.
 	ControllerLifetime int `yaml:"controller_lifetime"`
+	// ObserveRequests has requests for runs witnessed that are not signed.
+	ObserveRequests bool `yaml:"observe_requests"`
 }
 
 type idpFile struct {

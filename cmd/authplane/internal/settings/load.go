@@ -115,6 +115,7 @@ func (f spaceFile) config(dir string, over Overrides) (space.Config, []problem) 
 		Eviction:      f.Eviction,
 		// Beyond every limit all are alike, and none comes round to a good one.
 		ControllerLifetime: time.Duration(max(-1, min(f.ControllerLifetime, 1<<20))) * time.Second,
+		ObserveRequests:    f.ObserveRequests,
 	}
 	config.Footprint, found = f.Footprint.config()
 	if over.StateDir != "" {

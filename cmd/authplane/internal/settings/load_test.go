@@ -35,6 +35,7 @@ responders: 4
 servers: [NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5]
 eviction: expiry
 controller_lifetime: 3600
+observe_requests: true
 log:
   level: debug
   format: json
@@ -76,6 +77,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"servers":         {strings.Join(c.Servers, " "), "NCAIU5XWDCCO5XHR2VZ2NRV7A3SR65GUMNGDP4AJECTSQSVW4ZDXSVF5"},
 		"eviction":        {c.Eviction, space.EvictionExpiry},
 		"controllers":     {c.ControllerLifetime, time.Hour},
+		"observe":         {c.ObserveRequests, true},
 		"log.level":       {got.Log.Level, "debug"},
 		"log.format":      {got.Log.Format, "json"},
 	} {
@@ -137,6 +139,9 @@ func TestRefusalsNameTheLineAndTheKey(t *testing.T) {
 		{"a life above the most", good + "controller_lifetime: 86401\n", []string{"line 5: controller_lifetime: 24h0m1s is not whole seconds"}},
 		{"a life that comes round", good + "controller_lifetime: 18446744078\n", []string{"line 5: controller_lifetime: "}},
 		{"a life below nothing", good + "controller_lifetime: -5\n", []string{"line 5: controller_lifetime: "}},
+		{"text for a flag", good + "observe_requests: \"true\"\n", []string{"line 5: observe_requests: must be true or false"}},
+		{"a word for a flag", good + "observe_requests: yes\n", []string{"line 5: observe_requests: must be true or false"}},
+		{"a number for a flag", good + "observe_requests: 1\n", []string{"line 5: observe_requests: must be true or false"}},
 		{"no secrets", least, []string{"secrets_dir: is missing, and $CREDENTIALS_DIRECTORY is not set"}},
 		{"log", good + "log: {level: loud, format: xml}\n", []string{"log.level: must be", "log.format: must be"}},
 		{"missing key set", good + "idp:\n  issuer: https://a.example\n  jwks_file: nowhere.json\n", []string{"line 7: idp.jwks_file: "}},

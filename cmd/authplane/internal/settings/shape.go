@@ -81,6 +81,10 @@ func (s *shape) value(key string, node *yaml.Node, into reflect.Value) {
 		if node.ShortTag() != "!!int" || node.Decode(into.Addr().Interface()) != nil {
 			s.note(problem{node.Line, key, "must be a whole number"})
 		}
+	case reflect.Bool:
+		if node.ShortTag() != "!!bool" || node.Decode(into.Addr().Interface()) != nil {
+			s.note(problem{node.Line, key, "must be true or false"})
+		}
 	default:
 		s.text(key, node, into)
 	}
