@@ -106,6 +106,21 @@ type AskController struct {
 	Request ControllerRequest
 }
 
+// CheckController asks the issuer whether a process that shows its receipt is the
+// registered one of its instance, and whether the person may run it now: with what
+// AskController checks at every door after activate, and in that order. Answered by
+// ControllerChecked; nothing is written. Refused with SuperviseMissing, ControllerSpace,
+// ControllerActor, ControllerUnregistered, InstanceNotOpen, InstanceForeign,
+// InstanceSuperseded, ReceiptInvalid, ControllerTaken, ControllerUnprepared,
+// CredentialGone, and with what refuses the person himself.
+type CheckController struct {
+	Person  ControllerPerson
+	Process RunController
+}
+
+// ControllerChecked answers CheckController.
+type ControllerChecked struct{}
+
 // ControllerCredential is one credential of a controller: without the key that the
 // controller keeps it is of no use to anybody.
 type ControllerCredential struct {

@@ -76,3 +76,12 @@ type AskPlatformController struct {
 	At      PlatformPlace
 	Request ControllerRequest
 }
+
+// CheckPlatformController is CheckController for whoever hosts the space, about the
+// instance that is assigned to it. The process' actor is PlatformActor. Answered by
+// ControllerChecked; refused as CheckController is, but for what refuses a person, and with
+// what refuses the place.
+type CheckPlatformController struct {
+	At      PlatformPlace
+	Process RunController
+}

@@ -3,13 +3,20 @@ package messages
 import "time"
 
 // RunController is the process that asks about a run: a registered one of a service's
-// instance, which shows its receipt where it was given one.
+// instance.
 type RunController struct {
 	Endpoint, Instance string
 	// Epoch is that of the process, from 0.
 	Epoch uint64
 	// Principal is whose connections serve the instance.
 	Principal Principal
+	// Space, Actor, Keys and Receipt are what a process elsewhere shows, as in
+	// ControllerRequest. On whose behalf it asks is for the door that it came by to say.
+	// Whoever embeds the space, and registered the instance himself, shows none of it: his
+	// question with a receipt is refused, as that of anybody else without one is.
+	Space, Actor string
+	Keys         ControllerKeys
+	Receipt      Secret
 }
 
 // RunRequest is a request that somebody made of a service, as the controller who got it
@@ -68,7 +75,8 @@ const (
 // written by what is refused: with RunUnwitnessed, RunExceeded, RunRequestUsed for a
 // request that started another run, RunConflict for a run of another caller or instance,
 // with InstanceNotFound, InstanceNotOpen, InstanceForeign, InstanceSuperseded, with what
-// refuses the caller (NotGranted, IncarnationEnded, GateShut), ObserverOff, Malformed.
+// refuses the caller (NotGranted, IncarnationEnded, GateShut), ObserverOff, Malformed; and
+// a controller elsewhere as CheckController is.
 type AdmitRun struct {
 	Controller RunController
 	Run        string
@@ -101,6 +109,16 @@ type RevokeRun struct {
 	By Principal
 	// Admin says that By may revoke everybody's.
 	Admin bool
+}
+
+// RevokeControllerRun asks for the revocation of a run of the controller's own instance.
+// It is answered as RevokeRun is; refused, with nothing written, with RunNotAdmitted for a
+// run of another instance, or none, and as AdmitRun is of the controller.
+type RevokeControllerRun struct {
+	Controller RunController
+	Run        string
+	// Reason is up to 256 characters.
+	Reason string
 }
 
 // AttemptRun asks for the credentials of the next driver of a run, for keys that the

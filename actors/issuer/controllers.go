@@ -13,6 +13,12 @@ func (i *issuer) atDoor(ctx context.Context, store *ledger.Store, m messages.Ask
 	return controller.New(store, i.config.Controllers).Answer(ctx, controller.Person(m.Person), m.Request)
 }
 
+// recognize tells whether whoever asks about a run is the process that it says. It writes
+// nothing.
+func (i *issuer) recognize(ctx context.Context, store *ledger.Store, m messages.CheckController) (messages.ControllerChecked, error) {
+	return messages.ControllerChecked{}, controller.New(store, i.config.Controllers).Recognize(ctx, controller.Person(m.Person), m.Process)
+}
+
 func (i *issuer) listControllers(ctx context.Context, store *ledger.Store, _ messages.ListControllers) (messages.Controllers, error) {
 	all, err := controller.New(store, i.config.Controllers).List(ctx)
 	i.config.Unreadable(i.life.Log(), all.Unreadable...)

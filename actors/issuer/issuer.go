@@ -89,6 +89,10 @@ func (i *issuer) Receive(ctx actor.Context) {
 		serve(i, ctx, "answer a controller", m, i.atDoor)
 	case messages.AskPlatformController:
 		serve(i, ctx, "answer the platform's controller", m, i.atPlatformDoor)
+	case messages.CheckController:
+		serve(i, ctx, "check a controller", m, i.recognize)
+	case messages.CheckPlatformController:
+		serve(i, ctx, "check the platform's controller", m, i.recognizePlatform)
 	case messages.ListControllers:
 		serve(i, ctx, "list controllers", m, i.listControllers)
 	default:

@@ -17,3 +17,12 @@ func (i *issuer) atPlatformDoor(ctx context.Context, store *ledger.Store, m mess
 	}
 	return controller.New(store, i.config.Controllers).Answer(ctx, i.config.Platform.Holder(m.At), m.Request)
 }
+
+// recognizePlatform is recognize for whoever hosts the space: what is assigned is read
+// each time.
+func (i *issuer) recognizePlatform(ctx context.Context, store *ledger.Store, m messages.CheckPlatformController) (messages.ControllerChecked, error) {
+	if err := platform.About(m.At, m.Process.Endpoint, m.Process.Instance); err != nil {
+		return messages.ControllerChecked{}, err
+	}
+	return messages.ControllerChecked{}, controller.New(store, i.config.Controllers).Recognize(ctx, i.config.Platform.Holder(m.At), m.Process)
+}

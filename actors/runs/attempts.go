@@ -22,17 +22,21 @@ const replayedFor = 5 * time.Minute
 // Attempt answers messages.AttemptRun: it reads the journal, reserves, has the journal
 // delivered to the driver, and signs. Whatever it dies over, the same question goes on
 // from there.
-func (r *Runs) Attempt(ctx context.Context, tree *supervisor.Tree, ask messages.AttemptRun) (messages.RunAttempted, error) {
+func (r *Runs) Attempt(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AttemptRun) (messages.RunAttempted, error) {
 	ask.Served = copied(ask.Served)
 	if err := r.offline().CheckAttempt(ask, r.config.Standing); err != nil {
 		return messages.RunAttempted{}, err
 	}
+	return overseen(ctx, r, tree, by, ask.Controller, func() (messages.RunAttempted, error) { return r.attempt(ctx, tree, by, ask) })
+}
+
+func (r *Runs) attempt(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AttemptRun) (messages.RunAttempted, error) {
 	journal, err := r.journal(ctx, tree, ask.Run, "")
 	if err != nil {
 		return messages.RunAttempted{}, err
 	}
 	role := broker.RunReserver(r.config.Stream.Instance, ask.Controller.Endpoint, ask.Run, ask.Attempt, r.requestOf(ask.Served))
-	got, err := records(ctx, r, tree, "run-attempt", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (reservation, error) {
+	got, err := records(ctx, r, tree, by, "run-attempt", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (reservation, error) {
 		attempt, admission, err := d.Reserve(ctx, ask, r.config.Standing, journal)
 		return reservation{attempt, admission}, err
 	})
@@ -71,17 +75,21 @@ func (r *Runs) sign(got reservation) (messages.RunAttempted, error) {
 }
 
 // Operate answers messages.OperateRun: what is answered is read off the journal.
-func (r *Runs) Operate(ctx context.Context, tree *supervisor.Tree, ask messages.OperateRun) (messages.RunOperated, error) {
+func (r *Runs) Operate(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.OperateRun) (messages.RunOperated, error) {
 	ask.Served = copied(ask.Served)
 	if err := r.offline().CheckOperator(ask); err != nil {
 		return messages.RunOperated{}, err
 	}
+	return overseen(ctx, r, tree, by, ask.Controller, func() (messages.RunOperated, error) { return r.operate(ctx, tree, by, ask) })
+}
+
+func (r *Runs) operate(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.OperateRun) (messages.RunOperated, error) {
 	journal, err := r.journal(ctx, tree, ask.Run, "")
 	if err != nil {
 		return messages.RunOperated{}, err
 	}
 	role := broker.RunSpender(r.config.Stream.Instance, ask.Controller.Endpoint, ask.Run, r.requestOf(ask.Served))
-	token, err := records(ctx, r, tree, "run-operator", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (string, error) {
+	token, err := records(ctx, r, tree, by, "run-operator", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (string, error) {
 		return d.Operate(ctx, ask, journal)
 	})
 	if err != nil {

@@ -30,15 +30,12 @@ type Config struct {
 	// beside it. Remembered is which life of the records is ours.
 	Stream     stream.Config
 	Remembered func() stream.Installation
-	// Reader is the path of the actor that reads the ledger, and Observer that of the
-	// observer; empty without one.
-	Reader, Observer string
+	// Reader is the path of the actor that reads the ledger, Issuer that of the one that
+	// recognizes controllers, and Observer that of the observer; empty without one.
+	Reader, Issuer, Observer string
 	// Standing is the longest life of what is issued to a driver, in whole seconds from
 	// run.ShortestLife to run.LongestLife.
 	Standing time.Duration
-	// Receipts, if set, tells who is the registered process of an instance; else it is
-	// whoever its gate names.
-	Receipts func(run.Authority) run.Receipts
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 }
@@ -55,9 +52,6 @@ func New(config Config) (*Runs, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	if config.Receipts == nil {
-		config.Receipts = run.ByGate
-	}
 	if s := config.Standing; s < run.ShortestLife || s > run.LongestLife || s%time.Second != 0 {
 		return nil, messages.Malformed.Because("drivers live for whole seconds from %s to %s, not %s", run.ShortestLife, run.LongestLife, s)
 	}
@@ -73,12 +67,12 @@ func (r *Runs) offline() *run.Desk {
 	return &run.Desk{Space: r.config.Stream.Space, Certificates: r.certificates, Replicas: r.config.Stream.Replicas, Now: r.config.Now}
 }
 
-// at is the desk of a call.
-func (r *Runs) at(site operations.Site) *run.Desk {
+// at is the desk of a call; by is nobody where it is asked by no controller.
+func (r *Runs) at(site operations.Site, by Asker) *run.Desk {
 	d := r.offline()
 	d.Records = ledger.NewStore(stream.New(site.Conn.NATS(), r.config.Stream.Records(), r.lanes), ledger.DefaultPatience())
 	d.Authority = authority{site.Ref(r.config.Reader)}
-	d.Receipts = r.config.Receipts(d.Authority)
+	d.Receipts = r.receipts(by, site.Ref)
 	if r.config.Observer != "" {
 		d.Observed = observer{site.Ref(r.config.Observer)}
 	}
@@ -86,26 +80,26 @@ func (r *Runs) at(site operations.Site) *run.Desk {
 }
 
 // records has a call of its own over the records stream answer ask.
-func records[A any](ctx context.Context, r *Runs, tree *supervisor.Tree, kind, on string, role broker.Role, ask any,
+func records[A any](ctx context.Context, r *Runs, tree *supervisor.Tree, by Asker, kind, on string, role broker.Role, ask any,
 	do func(context.Context, *run.Desk) (A, error)) (A, error) {
 	return operations.Perform[A](ctx, r.config.Calls, tree, operations.Job{
 		Kind: kind, On: on, Role: role, Ask: ask,
 		Prove: func(ctx context.Context, conn *broker.Conn) error {
 			return stream.Prove(ctx, conn.NATS(), r.config.Stream.Records(), r.config.Remembered())
 		},
-		Do: func(ctx context.Context, at operations.Site) (any, error) { return do(ctx, r.at(at)) },
+		Do: func(ctx context.Context, at operations.Site) (any, error) { return do(ctx, r.at(at, by)) },
 	})
 }
 
 // Admit answers messages.AdmitRun. Besides its refusals it, and every other method here
 // that asks somebody, fails as operations.Perform does.
-func (r *Runs) Admit(ctx context.Context, tree *supervisor.Tree, ask messages.AdmitRun) (messages.RunAdmitted, error) {
+func (r *Runs) Admit(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AdmitRun) (messages.RunAdmitted, error) {
 	ask.Request = copied(ask.Request)
 	if err := r.offline().CheckAdmission(ask); err != nil {
 		return messages.RunAdmitted{}, err
 	}
 	role := broker.RunAdmitter(r.config.Stream.Instance, ask.Controller.Endpoint, ask.Run, run.RequestID(r.config.Stream.Space, ask.Request))
-	return records(ctx, r, tree, "run-admission", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (messages.RunAdmitted, error) {
+	return records(ctx, r, tree, by, "run-admission", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (messages.RunAdmitted, error) {
 		return d.Admit(ctx, ask)
 	})
 }
@@ -116,14 +110,25 @@ func (r *Runs) Revoke(ctx context.Context, tree *supervisor.Tree, ask messages.R
 		return messages.RunRevocation{}, err
 	}
 	role := broker.RunRevoker(r.config.Stream.Instance, ask.Endpoint, ask.Run)
-	return records(ctx, r, tree, "run-revocation", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (messages.RunRevocation, error) {
+	return records(ctx, r, tree, Asker{}, "run-revocation", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (messages.RunRevocation, error) {
 		return d.Revoke(ctx, ask)
+	})
+}
+
+// RevokeOwn answers messages.RevokeControllerRun, on behalf of holder, who is by.
+func (r *Runs) RevokeOwn(ctx context.Context, tree *supervisor.Tree, by Asker, holder messages.Principal, ask messages.RevokeControllerRun) (messages.RunRevocation, error) {
+	if err := run.CheckRevocation(messages.RevokeRun{Endpoint: ask.Controller.Endpoint, Run: ask.Run, Reason: ask.Reason, By: holder}); err != nil {
+		return messages.RunRevocation{}, err
+	}
+	role := broker.RunRevoker(r.config.Stream.Instance, ask.Controller.Endpoint, ask.Run)
+	return records(ctx, r, tree, by, "run-revocation", ask.Run, role, ask, func(ctx context.Context, d *run.Desk) (messages.RunRevocation, error) {
+		return d.RevokeOwn(ctx, holder, ask)
 	})
 }
 
 // List answers messages.ListRuns.
 func (r *Runs) List(ctx context.Context, tree *supervisor.Tree, ask messages.ListRuns) (messages.Runs, error) {
-	return records(ctx, r, tree, "run-listing", "the space", broker.RunReader(r.config.Stream.Instance), ask, func(ctx context.Context, d *run.Desk) (messages.Runs, error) {
+	return records(ctx, r, tree, Asker{}, "run-listing", "the space", broker.RunReader(r.config.Stream.Instance), ask, func(ctx context.Context, d *run.Desk) (messages.Runs, error) {
 		return d.List(ctx, ask)
 	})
 }
@@ -133,7 +138,7 @@ func (r *Runs) Show(ctx context.Context, tree *supervisor.Tree, ask messages.Sho
 	if err := run.CheckName(ask.Endpoint, ask.Run); err != nil {
 		return messages.Run{}, err
 	}
-	return records(ctx, r, tree, "run-listing", ask.Run, broker.RunReader(r.config.Stream.Instance), ask, func(ctx context.Context, d *run.Desk) (messages.Run, error) {
+	return records(ctx, r, tree, Asker{}, "run-listing", ask.Run, broker.RunReader(r.config.Stream.Instance), ask, func(ctx context.Context, d *run.Desk) (messages.Run, error) {
 		return d.Show(ctx, ask)
 	})
 }

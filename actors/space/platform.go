@@ -5,7 +5,9 @@ import (
 
 	"github.com/cotal-ai/authplane/actors/internal/controller"
 	"github.com/cotal-ai/authplane/actors/internal/platform"
+	"github.com/cotal-ai/authplane/actors/runs"
 	"github.com/cotal-ai/authplane/messages"
+	"github.com/cotal-ai/authplane/supervisor"
 )
 
 // PlatformOwner is whose principals serve what the hosting platform has assigned to this
@@ -77,40 +79,41 @@ func (h *Handle) RepairPlatformInstance(ctx context.Context, at messages.Platfor
 	return h.RepairInstance(ctx, at.Endpoint, at.Instance)
 }
 
-// AdmitPlatformRun is AdmitRun for the controller of the assigned instance.
+// AdmitPlatformRun is AdmitControllerRun for the controller of the assigned instance,
+// whose actor is messages.PlatformActor: it shows the receipt that AskPlatformController
+// gave it. The assignment is read before anything is written, and again before anything is
+// released.
 func (h *Handle) AdmitPlatformRun(ctx context.Context, at messages.PlatformPlace, ask messages.AdmitRun) (messages.RunAdmitted, error) {
-	if err := h.drives(ctx, at, ask.Controller); err != nil {
+	var err error
+	if ask.Controller, err = h.drives(ctx, at, ask.Controller); err != nil {
 		return messages.RunAdmitted{}, err
 	}
-	return h.AdmitRun(ctx, ask)
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAdmitted, error) {
+		return h.runs.Admit(ctx, tree, runs.Platform(at), ask)
+	})
 }
 
-// AttemptPlatformRun is AttemptRun for the controller of the assigned instance. What was
-// signed while the assignment changed is withheld.
+// AttemptPlatformRun is AttemptControllerRun for the controller of the assigned instance.
+// What was signed while the assignment changed is withheld.
 func (h *Handle) AttemptPlatformRun(ctx context.Context, at messages.PlatformPlace, ask messages.AttemptRun) (messages.RunAttempted, error) {
-	if err := h.drives(ctx, at, ask.Controller); err != nil {
+	var err error
+	if ask.Controller, err = h.drives(ctx, at, ask.Controller, ask.Driver, ask.Mediator); err != nil {
 		return messages.RunAttempted{}, err
 	}
-	answer, err := h.AttemptRun(ctx, ask)
-	if err == nil {
-		_, err = h.parts.platform.Admit(ctx, at)
-	}
-	if err != nil {
-		return messages.RunAttempted{}, err
-	}
-	return answer, nil
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAttempted, error) {
+		return h.runs.Attempt(ctx, tree, runs.Platform(at), ask)
+	})
 }
 
 // drives refuses whoever is not the controller of the assigned instance.
-func (h *Handle) drives(ctx context.Context, at messages.PlatformPlace, c messages.RunController) error {
+func (h *Handle) drives(ctx context.Context, at messages.PlatformPlace, c messages.RunController, others ...string) (messages.RunController, error) {
 	if err := platform.About(at, c.Endpoint, c.Instance); err != nil {
-		return err
+		return c, err
 	}
-	gate, err := h.assigned(ctx, at)
-	if err == nil && c.Principal != gate.Principal {
-		err = messages.InstanceForeign
+	if _, err := h.assigned(ctx, at); err != nil {
+		return c, err
 	}
-	return err
+	return elsewhere(h.parts.platform.Owner(), c, others...)
 }
 
 // assigned reads, anew, whether a place is assigned, and the gate of its instance, which

@@ -12,24 +12,32 @@ import (
 )
 
 // AdmitRun admits a run that somebody started with a request, for the controller who got
-// that; see messages.AdmitRun. It is admitted once: the same question has the same answer,
+// that; see messages.AdmitRun. The controller is part of the caller's own program, which
+// registered its instance with RegisterHostInstance: it shows no receipt, here and at
+// AttemptRun and OperateRun, and what came from elsewhere is for AdmitControllerRun. It is admitted once: the same question has the same answer,
 // whoever answers it. The most that the run may ever do is what its starter's grant allows
 // when it is admitted. Besides it fails with what passes: ServiceClosing, ActorAway,
 // BrokerAway, Contended, OutcomeUnknown.
 func (h *Handle) AdmitRun(ctx context.Context, ask messages.AdmitRun) (messages.RunAdmitted, error) {
-	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAdmitted, error) { return h.runs.Admit(ctx, tree, ask) })
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAdmitted, error) {
+		return h.runs.Admit(ctx, tree, runs.Host(), ask)
+	})
 }
 
 // AttemptRun issues to the next driver of a run, for keys that the controller made; see
 // messages.AttemptRun. It fails as AdmitRun does besides.
 func (h *Handle) AttemptRun(ctx context.Context, ask messages.AttemptRun) (messages.RunAttempted, error) {
-	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAttempted, error) { return h.runs.Attempt(ctx, tree, ask) })
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAttempted, error) {
+		return h.runs.Attempt(ctx, tree, runs.Host(), ask)
+	})
 }
 
 // OperateRun issues to whoever reads the journal of a run, or answers a pause of it; see
 // messages.OperateRun. It fails as AdmitRun does besides.
 func (h *Handle) OperateRun(ctx context.Context, ask messages.OperateRun) (messages.RunOperated, error) {
-	return onRuns(h, func(tree *supervisor.Tree) (messages.RunOperated, error) { return h.runs.Operate(ctx, tree, ask) })
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunOperated, error) {
+		return h.runs.Operate(ctx, tree, runs.Host(), ask)
+	})
 }
 
 // RevokeRun revokes a run: nothing is issued for it any more. What was issued runs out by
@@ -67,7 +75,7 @@ func (h *Handle) runsConfig(calls *operations.Calls) runs.Config {
 	config := h.planeConfig()
 	of := runs.Config{
 		Calls: calls, Material: h.parts.material, Keyring: h.parts.keyring, Stream: config.Stream, Remembered: h.parts.records.Remembered,
-		Reader: plane.Reader, Standing: max(h.config.ControllerLifetime, run.ShortestLife),
+		Reader: plane.Reader, Issuer: plane.Issuer, Standing: max(h.config.ControllerLifetime, run.ShortestLife),
 	}
 	if h.config.ControllerLifetime == 0 {
 		of.Standing = run.LongestLife

@@ -16,25 +16,46 @@ func Check(r messages.ControllerRequest) error {
 	if !slices.Contains(Doors, r.Door) {
 		return messages.Malformed.Because("there is no such door")
 	}
-	if err := names.CheckSpace(r.Space); err != nil {
+	if err := checkPlace(r.Space, r.Actor, r.Endpoint, r.Instance); err != nil {
 		return err
 	}
-	if err := names.CheckActor(r.Actor); err != nil {
+	if err := checkID(r.ID); err != nil {
 		return err
-	}
-	if err := ledger.CheckInstance(r.Endpoint, r.Instance); err != nil {
-		return err
-	}
-	if !isToken(r.Endpoint) {
-		return messages.Malformed.Because("an endpoint is one token of [a-z0-9_-]")
-	}
-	if !ledger.IsRequestID(r.ID) {
-		return messages.Malformed.Because("request_id is 22 to 64 characters of [A-Za-z0-9_-]")
 	}
 	if err := checkBelongings(r); err != nil {
 		return err
 	}
-	return checkKeys(r)
+	switch r.Door {
+	case messages.DoorSession:
+		return checkKeys(r.Keys, r.Session.User)
+	case messages.DoorRetire:
+		return checkKeys(r.Keys, r.Target.User)
+	}
+	return checkKeys(r.Keys)
+}
+
+// checkPlace refuses what names no holder's actor or no instance that a controller runs.
+func checkPlace(space, actor, endpoint, instance string) error {
+	if err := names.CheckSpace(space); err != nil {
+		return err
+	}
+	if err := names.CheckActor(actor); err != nil {
+		return err
+	}
+	if err := ledger.CheckInstance(endpoint, instance); err != nil {
+		return err
+	}
+	if !isToken(endpoint) {
+		return messages.Malformed.Because("an endpoint is one token of [a-z0-9_-]")
+	}
+	return nil
+}
+
+func checkID(id string) error {
+	if !ledger.IsRequestID(id) {
+		return messages.Malformed.Because("request_id is 22 to 64 characters of [A-Za-z0-9_-]")
+	}
+	return nil
 }
 
 // checkBelongings refuses what belongs to another door.
@@ -82,15 +103,10 @@ func checkTarget(t messages.ControllerTarget) error {
 	return nil
 }
 
-// checkKeys refuses keys that are no user's, or serve twice.
-func checkKeys(r messages.ControllerRequest) error {
-	users := []string{r.Keys.Supervisor, r.Keys.Executor, r.Keys.Server, r.Keys.Recorder, r.Keys.Ledger}
-	switch r.Door {
-	case messages.DoorSession:
-		users = append(users, r.Session.User)
-	case messages.DoorRetire:
-		users = append(users, r.Target.User)
-	}
+// checkKeys refuses keys that are no user's, or serve twice: a controller's, and those of
+// others that are asked for.
+func checkKeys(keys messages.ControllerKeys, others ...string) error {
+	users := append([]string{keys.Supervisor, keys.Executor, keys.Server, keys.Recorder, keys.Ledger}, others...)
 	slices.Sort(users)
 	for i, user := range users {
 		if !nkeys.IsValidPublicUserKey(user) {

@@ -8,7 +8,8 @@
 // the gate of the instance, before it is signed for anybody.
 //
 // Reading order: kinds.go (what there is), envelope.go (what is asked), holder.go (who
-// may), receipt.go (what proves which registration), doors.go (all of it in order).
+// may), receipt.go (what proves which registration), doors.go (all of it in order),
+// process.go (the same of a process that asks about a run), runs.go (what it asks).
 //
 // It knows no actor and no connection: a ledger.Store and a signer come in.
 package controller

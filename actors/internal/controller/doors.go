@@ -72,22 +72,24 @@ func (d *Desk) Answer(ctx context.Context, holder Holder, r messages.ControllerR
 
 func (d *Desk) answer(ctx context.Context, holder Holder, r messages.ControllerRequest) (messages.ControllerIssued, error) {
 	none := messages.ControllerIssued{}
-	if err := d.checkAsker(holder, r); err != nil {
+	if err := Check(r); err != nil {
 		return none, err
 	}
-	if err := d.store.Sync(ctx); err != nil {
+	if err := d.checkAsker(holder, r.Space, r.Actor); err != nil {
 		return none, err
 	}
-	if err := holder.Admit(ctx, d.store); err != nil {
+	if err := d.admit(ctx, holder); err != nil {
 		return none, err
 	}
-	gate, err := d.gate(ctx, holder, r)
+	gate, err := d.gate(ctx, holder, r.Endpoint, r.Instance, r.Epoch)
 	if err != nil {
 		return none, err
 	}
-	receipt := receiptOf(d.config.ReceiptKey, holder.Who(), gate, r)
-	if err := checkReceipt(receipt, r); err != nil {
-		return none, err
+	receipt := d.config.receiptOf(holder.Who(), gate, r.Keys)
+	if receipted(r.Door) {
+		if err := checkReceipt(receipt, r.Receipt); err != nil {
+			return none, err
+		}
 	}
 	if r.Door == messages.DoorRetire && r.Target.Principal.Owner != gate.Principal.Owner {
 		return none, messages.ControllerRetiresOthers
@@ -104,33 +106,35 @@ func (d *Desk) answer(ctx context.Context, holder Holder, r messages.ControllerR
 	if err := d.record(ctx, gate, request); err != nil {
 		return none, err
 	}
-	if err := d.store.Sync(ctx); err != nil { // whoever lost his right meanwhile is given nothing
-		return none, err
-	}
-	if err := holder.Admit(ctx, d.store); err != nil {
+	if err := d.admit(ctx, holder); err != nil { // whoever lost his right meanwhile is given nothing
 		return none, err
 	}
 	return d.release(holder, r, gate, receipt, known, request)
 }
 
 // checkAsker refuses what is plain before anything is read.
-func (d *Desk) checkAsker(holder Holder, r messages.ControllerRequest) error {
-	if err := Check(r); err != nil {
-		return err
-	}
+func (d *Desk) checkAsker(holder Holder, space, actor string) error {
 	switch {
-	case r.Space != d.config.Space:
+	case space != d.config.Space:
 		return messages.ControllerSpace
-	case r.Actor != holder.Who().Actor:
+	case actor != holder.Who().Actor:
 		return messages.ControllerActor
 	}
 	return nil
 }
 
+// admit refuses a holder who may not run controllers now, under a proved leader.
+func (d *Desk) admit(ctx context.Context, holder Holder) error {
+	if err := d.store.Sync(ctx); err != nil {
+		return err
+	}
+	return holder.Admit(ctx, d.store)
+}
+
 // gate reads the gate of the instance, and refuses whoever may not have anything through
 // it. It was proved a moment ago that this leader is the one.
-func (d *Desk) gate(ctx context.Context, holder Holder, r messages.ControllerRequest) (messages.Instance, error) {
-	row, found, err := d.store.Get(ctx, ledger.InstanceKey(r.Endpoint, r.Instance))
+func (d *Desk) gate(ctx context.Context, holder Holder, endpoint, instance string, epoch uint64) (messages.Instance, error) {
+	row, found, err := d.store.Get(ctx, ledger.InstanceKey(endpoint, instance))
 	switch {
 	case err != nil:
 		return messages.Instance{}, err
@@ -142,10 +146,10 @@ func (d *Desk) gate(ctx context.Context, holder Holder, r messages.ControllerReq
 	case err != nil:
 	case gate.State != messages.InstanceOpen:
 		err = messages.InstanceNotOpen
-	case gate.Principal != Principal(holder.Who().Owner, r.Instance):
+	case gate.Principal != Principal(holder.Who().Owner, instance):
 		err = messages.InstanceForeign
-	case gate.Epoch != r.Epoch:
-		err = messages.InstanceSuperseded.Because("this is process %d, and %d is registered", r.Epoch, gate.Epoch)
+	case gate.Epoch != epoch:
+		err = messages.InstanceSuperseded.Because("this is process %d, and %d is registered", epoch, gate.Epoch)
 	}
 	return gate, err
 }

@@ -49,6 +49,11 @@ func Parse(door messages.ControllerDoor, body []byte) (messages.ControllerReques
 
 // object reads one JSON object with exactly these members, each once and nothing behind.
 func object(body []byte, of string, want []string, member func(name string, value json.RawMessage) error) error {
+	return objectWith(body, of, want, nil, member)
+}
+
+// objectWith is object for one that may have some members besides.
+func objectWith(body []byte, of string, want, may []string, member func(name string, value json.RawMessage) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return messages.Malformed.Because("%smust be one JSON object", of)
@@ -62,7 +67,7 @@ func object(body []byte, of string, want []string, member func(name string, valu
 			return messages.Malformed.Because("%sis not JSON", of)
 		case met[name]:
 			return messages.Malformed.Because("%s%s stands twice", of, strconv.Quote(shortened(name)))
-		case !slices.Contains(want, name):
+		case !slices.Contains(want, name) && !slices.Contains(may, name):
 			return messages.Malformed.Because("%s%s does not belong here", of, strconv.Quote(shortened(name)))
 		}
 		met[name] = true

@@ -84,6 +84,21 @@ func (c *Controllers) attempt(ctx context.Context, ask ReserveController) (Contr
 	return known, ask.Request, err
 }
 
+// Recognize refuses a program that is not the process of an instance which has prepared,
+// with these keys, and activated: as Reserve does at the doors that come after. It writes
+// nothing.
+func (c *Controllers) Recognize(ctx context.Context, endpoint, instance string, epoch uint64, keys messages.ControllerKeys) error {
+	ask := ReserveController{Endpoint: endpoint, Instance: instance, Epoch: epoch, Keys: keys, Request: ControllerRequest{Door: messages.DoorRenew}}
+	_, known, err := c.read(ctx, ask)
+	if err == nil {
+		err = known.take(ask)
+	}
+	if err != nil {
+		return fmt.Errorf("recognize %s of %s: %w", instance, endpoint, err)
+	}
+	return nil
+}
+
 // read reads what is known of a controller: nothing, where its process has not come yet.
 func (c *Controllers) read(ctx context.Context, ask ReserveController) (Row, Controller, error) {
 	fresh := Controller{Endpoint: ask.Endpoint, Instance: ask.Instance, Epoch: ask.Epoch, Keys: ask.Keys}

@@ -99,11 +99,8 @@ func (d *Desk) Reserve(ctx context.Context, ask messages.AttemptRun, standing ti
 // Usable is the admission of a run for which something may be issued to this controller:
 // it is his instance's, was not revoked, and whoever started it is still who he was.
 func (d *Desk) Usable(ctx context.Context, who messages.RunController, run string) (messages.RunAdmission, error) {
-	admission, err := d.Admission(ctx, who.Endpoint, run)
-	switch {
-	case errors.Is(err, messages.RunNotFound), err == nil && admission.Instance != who.Instance:
-		return messages.RunAdmission{}, messages.RunNotAdmitted
-	case err != nil:
+	admission, err := d.own(ctx, who, run)
+	if err != nil {
 		return messages.RunAdmission{}, err
 	}
 	if _, revoked, err := d.Revocation(ctx, who.Endpoint, run); err != nil || revoked {
@@ -114,6 +111,18 @@ func (d *Desk) Usable(ctx context.Context, who messages.RunController, run strin
 	}
 	_, err = d.live(ctx, admission.Caller, admission.UID)
 	return admission, err
+}
+
+// own is the admission of a run of this controller's instance.
+func (d *Desk) own(ctx context.Context, who messages.RunController, run string) (messages.RunAdmission, error) {
+	admission, err := d.Admission(ctx, who.Endpoint, run)
+	switch {
+	case errors.Is(err, messages.RunNotFound), err == nil && admission.Instance != who.Instance:
+		return messages.RunAdmission{}, messages.RunNotAdmitted
+	case err != nil:
+		return messages.RunAdmission{}, err
+	}
+	return admission, nil
 }
 
 func (d *Desk) reserve(ctx context.Context, ask messages.AttemptRun, admission messages.RunAdmission, head uint64) (messages.RunAttempt, error) {

@@ -26,6 +26,32 @@ func (d *Desk) Revoke(ctx context.Context, ask messages.RevokeRun) (messages.Run
 	return answer, nil
 }
 
+// RevokeOwn revokes a run of the controller's own instance on behalf of a holder, as
+// messages.RevokeControllerRun says.
+func (d *Desk) RevokeOwn(ctx context.Context, by messages.Principal, ask messages.RevokeControllerRun) (messages.RunRevocation, error) {
+	revocation := messages.RevokeRun{Endpoint: ask.Controller.Endpoint, Run: ask.Run, Reason: ask.Reason, By: by}
+	err := CheckRevocation(revocation)
+	if err == nil {
+		err = d.Receipts.Check(ctx, ask.Controller)
+	}
+	var answer messages.RunRevocation
+	if err == nil {
+		answer, err = again(ctx, d, func() (messages.RunRevocation, error) {
+			if _, err := d.own(ctx, ask.Controller, ask.Run); err != nil {
+				return messages.RunRevocation{}, err
+			}
+			return d.revoke(ctx, revocation)
+		})
+	}
+	if err == nil { // whoever was overtaken meanwhile hears nothing
+		err = d.Receipts.Check(ctx, ask.Controller)
+	}
+	if err != nil {
+		return messages.RunRevocation{}, fmt.Errorf("revoke %s: %w", ask.Run, err)
+	}
+	return answer, nil
+}
+
 // CheckRevocation refuses what revokes nothing.
 func CheckRevocation(ask messages.RevokeRun) error {
 	if err := CheckName(ask.Endpoint, ask.Run); err != nil {

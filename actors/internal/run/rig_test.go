@@ -69,7 +69,10 @@ func (b *book) Authority(_ context.Context, ask messages.ReadAuthority) (message
 }
 
 func uidOf(p messages.Principal) string {
-	return map[messages.Principal]string{alice: "alicealicealicealicealice01", alan: "alanalanalanalanalanalan01", bob: "bobbobbobbobbobbobbobbob01"}[p]
+	if uid, found := map[messages.Principal]string{alice: "alicealicealicealicealice01", alan: "alanalanalanalanalanalan01", bob: "bobbobbobbobbobbobbobbob01"}[p]; found {
+		return uid
+	}
+	return "othersothersothersothers01"
 }
 
 func (b *book) grant(p messages.Principal, publish ...string) {
