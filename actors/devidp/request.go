@@ -70,6 +70,7 @@ func (c client) IsScopeAllowed(string) bool           { return false }
 func (c client) IDTokenUserinfoClaimsAssertion() bool { return false }
 func (c client) ClockSkew() time.Duration             { return 0 }
 
+//lint:ignore ST1003 the library names it so
 func (c client) RestrictAdditionalIdTokenScopes() func([]string) []string     { return sameScopes }
 func (c client) RestrictAdditionalAccessTokenScopes() func([]string) []string { return sameScopes }
 

@@ -62,13 +62,6 @@ func (s *stage) journal(t fataler, run string) *runjournal.Stream {
 
 type fataler interface{ Fatal(...any) }
 
-// raw puts something on the subject of a run, whatever it is.
-func (s *stage) raw(t fataler, run string, data []byte) {
-	if _, err := s.js.Publish(context.Background(), runjournal.Subject("acme", run), data); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fault is what becomes of the next append.
 type fault int
 

@@ -29,7 +29,7 @@ func TestSubjectsAreReadToTheLetter(t *testing.T) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}
-	if runrequest.NewNonce() == runrequest.NewNonce() {
+	if first, second := runrequest.NewNonce(), runrequest.NewNonce(); first == second {
 		t.Error("a nonce comes twice")
 	}
 }
