@@ -28,13 +28,14 @@ const issueWithin = 15 * time.Second
 // Config.BearerLifetime, and for a machine's to 300 s. The bearer is renewed by calling
 // again before it lapses; a connection ends with the bearer that opened it.
 //
-// Whoever embeds the space may call it, for any instance: nobody else has a way to. It is
-// refused with InstanceNotFound, InstanceSuperseded when another process is registered,
-// InstanceNotOpen while a registration holds the gate, InstanceForeign for the instances
-// of this service itself, NotGranted, ParentMissing, ScopeExceeded, GateShut,
-// IncarnationEnded, CredentialGone and Malformed; those that pass are ServiceClosing,
-// ActorAway, Unproved, BrokerAway, Contended and OutcomeUnknown. Whatever it fails with, no
-// bearer was released, and calling again goes on from there.
+// Whoever embeds the space may call it, and whoever has the capability of its loopback
+// face, for any instance: nobody else has a way to. It is refused with InstanceNotFound,
+// InstanceSuperseded when another process is registered, InstanceNotOpen while a
+// registration holds the gate, InstanceForeign for the instances of this service itself,
+// NotGranted, ParentMissing, ScopeExceeded, GateShut, IncarnationEnded, CredentialGone and
+// Malformed; those that pass are ServiceClosing, ActorAway, Unproved, BrokerAway, Contended
+// and OutcomeUnknown. Whatever it fails with, no bearer was released, and calling again
+// goes on from there.
 func (h *Handle) IssueInstanceCredential(ctx context.Context, endpoint, instance string, epoch uint64, lifetime time.Duration) (messages.InstanceCredentialIssued, error) {
 	var none messages.InstanceCredentialIssued
 	if err := ledger.CheckInstance(endpoint, instance); err != nil {

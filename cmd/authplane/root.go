@@ -80,6 +80,8 @@ func (a *app) root() *cobra.Command {
 		a.revokeCommand(),
 		a.retireCommand(),
 		a.takeoverCommand(),
+		a.registerCommand(),
+		a.credentialCommand(),
 		a.repairCommand(),
 		a.grantsCommand(),
 		a.showCommand(),

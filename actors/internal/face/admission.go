@@ -16,8 +16,14 @@ const (
 	MaxWaiting = 2048
 	// MaxWait is how long one waits before it is told that we are busy.
 	MaxWait = 10 * time.Second
+	// MaxRegistering is how many registrations are worked on at once, beside the others:
+	// each waits for connections to end.
+	MaxRegistering = 16
 	// MaxStreams is how many event streams are open at once.
 	MaxStreams = 32
+	// MaxFences is how many wait for the fence of a process at once. They take no turn;
+	// each has a connection, of which there must be some left.
+	MaxFences = 1024
 )
 
 // turns lets a few requests work while others wait. Both channels are counting

@@ -62,8 +62,11 @@ type Face struct {
 	metricsPage http.Handler // of the loopback face
 	public      PublicConfig // of the public face
 
-	turns              *turns
+	turns *turns
+	// registering bounds the registrations, each of which may take a minute.
+	registering        *turns
 	streams            chan struct{} // counting semaphore of open event streams
+	fences             chan struct{} // the same of those who wait for a fence
 	proofFailures      *failures
 	capabilityFailures *failures
 	accepted           accepted
@@ -85,7 +88,9 @@ func newFace(name string, c Config) *Face {
 		config:             c,
 		name:               name,
 		turns:              newTurns(MaxWorking, MaxWaiting, MaxWait),
+		registering:        newTurns(MaxRegistering, MaxWaiting, MaxWait),
 		streams:            make(chan struct{}, MaxStreams),
+		fences:             make(chan struct{}, MaxFences),
 		proofFailures:      newFailures(c.Now),
 		capabilityFailures: newFailures(c.Now),
 		faults:             newLines(c.Now),

@@ -10,7 +10,7 @@ import (
 type LoopbackConfig struct {
 	// Control shows the running service. Required.
 	Control Control
-	// Instances shows the gates of services' instances. Required.
+	// Instances registers processes of services, and shows the gates. Required.
 	Instances Instances
 	// Enrolments enrols machines; nil leaves the paths out.
 	Enrolments Enrolments
@@ -56,7 +56,10 @@ func Loopback(c Config, l LoopbackConfig) *Face {
 	rs.on("GET", "/v1/roster", endpoint{serve: f.roster, guarded: true, queued: true})
 	rs.on("DELETE", "/v1/roster/{name}", endpoint{serve: f.forgetServer, guarded: true, queued: true})
 	rs.on("GET", "/v1/instances", endpoint{serve: f.listInstances, guarded: true, queued: true})
+	rs.on("POST", "/v1/instances", endpoint{serve: f.registerInstance, guarded: true, queued: true, media: json})
 	rs.on("GET", "/v1/instances/{endpoint}", endpoint{serve: f.listInstances, guarded: true, queued: true})
+	rs.on("GET", "/v1/instances/{endpoint}/{instance}", endpoint{serve: f.showInstance, guarded: true, queued: true, waits: true})
+	rs.on("POST", "/v1/instances/{endpoint}/{instance}/credential", endpoint{serve: f.issueToInstance, guarded: true, queued: true, media: json})
 	rs.on("GET", "/v1/controllers", endpoint{serve: f.listControllers, guarded: true, queued: true})
 	rs.on("GET", "/v1/runs", endpoint{serve: f.listRuns, guarded: true, queued: true})
 	rs.on("GET", "/v1/runs/{endpoint}", endpoint{serve: f.listRuns, guarded: true, queued: true})

@@ -43,11 +43,21 @@ type Operations interface {
 	ForgetServer(context.Context, messages.ForgetServer) (messages.KnownServers, error)
 }
 
-// Instances shows the gates of services' instances, and repairs one. It is safe for
-// concurrent use.
+// Instances registers processes of services' instances, shows the gates, and repairs
+// one. It is safe for concurrent use.
 type Instances interface {
 	// Instances lists the gates of an endpoint, or of all.
 	Instances(context.Context, messages.ListInstances) (messages.Instances, error)
+	// ObserveGate reads one gate, as it is now.
+	ObserveGate(ctx context.Context, endpoint, instance string) (messages.Instance, error)
+	// AwaitFence returns when the process of an epoch counts no more, with the gate that
+	// says so; a zero one was never there. It waits over outages, until ctx ends.
+	AwaitFence(ctx context.Context, endpoint, instance string, epoch uint64) (messages.Instance, error)
+	// RegisterHostInstance returns when nothing is left of the former process.
+	RegisterHostInstance(ctx context.Context, endpoint, instance string, principal messages.Principal) (messages.InstanceRegistered, error)
+	// IssueInstanceCredential returns a bearer of the process of an epoch, as long as that
+	// is the one which counts.
+	IssueInstanceCredential(ctx context.Context, endpoint, instance string, epoch uint64, lifetime time.Duration) (messages.InstanceCredentialIssued, error)
 	// RepairInstance opens a gate that a registration left frozen; it fails unless that
 	// was done.
 	RepairInstance(ctx context.Context, endpoint, instance string) (messages.InstanceRegistered, error)

@@ -21,11 +21,14 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 		"/v1/enroll":                       `{"owner":"` + owner + `","actor":"bot","token_hash":"` + machineHash + `"}`,
 		"/v1/retire":                       `{"owner":"` + owner + `","actor":"laptop"}`,
 		"/v1/takeover":                     `{"owner":"` + owner + `","actor":"laptop"}`,
+		"/v1/instances":                    `{"endpoint":"svc","instance":"` + someUID + `","owner":"` + owner + `","actor":"laptop"}`,
 		"/v1/repair":                       `{"endpoint":"svc","instance":"` + someUID + `"}`,
 		"/v1/runs/{endpoint}/{run}/revoke": `{"reason":"enough"}`,
 		"/v1/debug/kill":                   `{"actor":"plane/writer","how":"panic"}`,
+
+		"/v1/instances/{endpoint}/{instance}/credential": `{"epoch":0}`,
 	}
-	fill := strings.NewReplacer("{owner}", owner, "{actor}", "laptop", "{id}", someUID, "{name}", "n1", "{endpoint}", "svc", "{run}", "run-00000000000000000000000000000001")
+	fill := strings.NewReplacer("{owner}", owner, "{actor}", "laptop", "{id}", someUID, "{name}", "n1", "{endpoint}", "svc", "{instance}", someUID, "{run}", "run-00000000000000000000000000000001")
 	tried := 0
 	for _, r := range w.loopback.routes {
 		for method, e := range r.methods {
@@ -98,6 +101,9 @@ func (w *world) unchanged(owner string) {
 	}
 	if n := w.rows.written(w.t, "head.>"); n != 0 {
 		w.t.Errorf("%d exchanged", n)
+	}
+	if asked := w.gates.taken(); asked != "" {
+		w.t.Errorf("instances were asked: %s", asked)
 	}
 	w.desk.mu.Lock()
 	defer w.desk.mu.Unlock()

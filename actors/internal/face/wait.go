@@ -6,7 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cotal-ai/authplane/actors/internal/names"
@@ -17,7 +19,7 @@ import (
 const (
 	// defaultWait is for whoever asks for the operation and says nothing else.
 	defaultWait = 60 * time.Second
-	// maxWait is the longest that may be asked for.
+	// maxWait is the longest that may be asked for, also of the wait for a fence.
 	maxWait = 10 * time.Minute
 	// regrantWait is how long a grant waits for the retirement of what was revoked.
 	regrantWait = 10 * time.Second
@@ -60,7 +62,7 @@ func notYet(entry messages.Error, id string, progress messages.OperationProgress
 // not. It keeps no turn meanwhile.
 func (f *Face) settle(ctx context.Context, c *call, entry messages.Error, id string, wait time.Duration) (messages.OperationProgress, error) {
 	c.yield()
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + writeWithin)) // unsupported only where there is no network
+	c.answersWithin(wait)
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f.draining, cancel)()
@@ -82,6 +84,11 @@ func (f *Face) settle(ctx context.Context, c *call, entry messages.Error, id str
 	}
 }
 
+// answersWithin says that the answer may take so long, and then its time to be written.
+func (c *call) answersWithin(wait time.Duration) {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + writeWithin)) // unsupported only where there is no network
+}
+
 // mayStillEnd reports whether a failure to ask says nothing about what was asked for.
 func mayStillEnd(err error) bool {
 	return messages.Describe(meant(err)).Code == messages.Unavailable
@@ -90,25 +97,44 @@ func mayStillEnd(err error) bool {
 // wait reads how long the caller waits: whole seconds in the one parameter there may
 // be; absent is otherwise.
 func (c *call) wait(otherwise time.Duration) (time.Duration, error) {
+	given, err := c.query("wait")
+	if err != nil {
+		return 0, err
+	}
+	return waitIn(given, otherwise)
+}
+
+// query reads the parameters of the query, which may be of these names, and each once.
+func (c *call) query(allowed ...string) (url.Values, error) {
 	given, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return 0, messages.Malformed.Because("the query cannot be read")
+		return nil, messages.Malformed.Because("the query cannot be read")
 	}
 	for name, values := range given {
-		if name != "wait" || len(values) != 1 {
-			return 0, messages.Malformed.Because("the query may have wait, once, and nothing else")
+		if !slices.Contains(allowed, name) || len(values) != 1 {
+			return nil, messages.Malformed.Because("the query may have %s, once, and nothing else", strings.Join(allowed, " and "))
 		}
 	}
-	text, is := given["wait"]
-	if !is {
+	return given, nil
+}
+
+// waitIn reads the parameter wait; absent is otherwise.
+func waitIn(given url.Values, otherwise time.Duration) (time.Duration, error) {
+	if !given.Has("wait") {
 		return otherwise, nil
 	}
-	seconds, err := strconv.ParseUint(text[0], 10, 32)
 	most := uint64(maxWait / time.Second)
-	if err != nil || seconds > most || strconv.FormatUint(seconds, 10) != text[0] {
+	seconds, is := whole(given.Get("wait"), most)
+	if !is {
 		return 0, messages.Malformed.Because("wait is a whole number of seconds up to %d", most)
 	}
 	return time.Duration(seconds) * time.Second, nil
+}
+
+// whole reads a whole number up to most, written as one.
+func whole(text string, most uint64) (uint64, bool) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil && n <= most && strconv.FormatUint(n, 10) == text
 }
 
 func checkOperation(id string) error {

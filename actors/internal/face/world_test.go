@@ -253,7 +253,7 @@ func (w *world) logged() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, rows: newRows(), gates: &gates{}, doors: &doors{}, roll: &roll{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
+	w := &world{t: t, rows: newRows(), gates: newGates(), doors: &doors{}, roll: &roll{}, control: &control{state: messages.SpaceReady, events: make(chan messages.Event, 8)},
 		capability: identity.NewCapability(), log: &bytes.Buffer{}}
 	w.desk = newDesk(w.rows)
 	stored, err := identity.GenerateKeyring(testSpace, time.Now())
