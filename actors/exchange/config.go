@@ -56,8 +56,9 @@ type Config struct {
 	Enrolments face.Enrolments
 	// Controllers answers controllers, and lists them.
 	Controllers face.Controllers
-	// Runs knows the runs.
-	Runs face.Runs
+	// Runs knows the runs, and ControllerRuns answers controllers about them.
+	Runs           face.Runs
+	ControllerRuns face.ControllerRuns
 	// Capability opens the loopback face.
 	Capability messages.Secret
 	// Address is the loopback face's.

@@ -38,7 +38,7 @@ func newExchange(life *supervisor.Life, config Config) *exchange {
 		}
 		e.servers = append(e.servers, newServer(life, p.Address, p.TLS, face.Public(faces, face.PublicConfig{
 			URL: url, NATSURL: p.NATSURL, Sentinel: p.Sentinel, ProviderIssuer: config.Issuer,
-			Controllers: config.Controllers, Verifier: config.Keys,
+			Controllers: config.Controllers, Verifier: config.Keys, Runs: config.ControllerRuns,
 		})))
 	}
 	e.unbound.Store(int32(len(e.servers)))

@@ -41,20 +41,25 @@ func (r *Runs) receipts(by Asker, ref func(path string) supervisor.Ref) run.Rece
 	return run.ByReceipt(registered{ref(r.config.Issuer), by.check})
 }
 
-// overseen does what takes more than the records: for a controller elsewhere nothing is
-// begun before it is recognized, and what it was overtaken over is withheld.
-func overseen[A any](ctx context.Context, r *Runs, tree *supervisor.Tree, by Asker, who messages.RunController, do func() (A, error)) (A, error) {
+// recognize refuses a controller elsewhere before anything is begun for it: it costs no
+// connection, and hears of nothing but itself.
+func (r *Runs) recognize(ctx context.Context, tree *supervisor.Tree, by Asker, who messages.RunController) error {
 	if by.host {
-		return do()
+		return nil
 	}
+	return r.receipts(by, func(path string) supervisor.Ref { ref, _ := tree.Ref(path); return ref }).Check(ctx, who)
+}
+
+// overseen does what takes more than the records: what a controller elsewhere was
+// overtaken over, after they were written, is withheld.
+func overseen[A any](ctx context.Context, r *Runs, tree *supervisor.Tree, by Asker, who messages.RunController, do func() (A, error)) (A, error) {
 	var none A
-	receipts := r.receipts(by, func(path string) supervisor.Ref { ref, _ := tree.Ref(path); return ref })
-	if err := receipts.Check(ctx, who); err != nil {
+	if err := r.recognize(ctx, tree, by, who); err != nil {
 		return none, err
 	}
 	answer, err := do()
 	if err == nil {
-		err = receipts.Check(ctx, who)
+		err = r.recognize(ctx, tree, by, who)
 	}
 	if err != nil {
 		return none, err

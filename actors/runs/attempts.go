@@ -24,13 +24,13 @@ const replayedFor = 5 * time.Minute
 // from there.
 func (r *Runs) Attempt(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AttemptRun) (messages.RunAttempted, error) {
 	ask.Served = copied(ask.Served)
-	if err := r.offline().CheckAttempt(ask, r.config.Standing); err != nil {
-		return messages.RunAttempted{}, err
-	}
 	return overseen(ctx, r, tree, by, ask.Controller, func() (messages.RunAttempted, error) { return r.attempt(ctx, tree, by, ask) })
 }
 
 func (r *Runs) attempt(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AttemptRun) (messages.RunAttempted, error) {
+	if err := r.offline().CheckAttempt(ask, r.config.Standing); err != nil {
+		return messages.RunAttempted{}, err
+	}
 	journal, err := r.journal(ctx, tree, ask.Run, "")
 	if err != nil {
 		return messages.RunAttempted{}, err
@@ -77,13 +77,13 @@ func (r *Runs) sign(got reservation) (messages.RunAttempted, error) {
 // Operate answers messages.OperateRun: what is answered is read off the journal.
 func (r *Runs) Operate(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.OperateRun) (messages.RunOperated, error) {
 	ask.Served = copied(ask.Served)
-	if err := r.offline().CheckOperator(ask); err != nil {
-		return messages.RunOperated{}, err
-	}
 	return overseen(ctx, r, tree, by, ask.Controller, func() (messages.RunOperated, error) { return r.operate(ctx, tree, by, ask) })
 }
 
 func (r *Runs) operate(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.OperateRun) (messages.RunOperated, error) {
+	if err := r.offline().CheckOperator(ask); err != nil {
+		return messages.RunOperated{}, err
+	}
 	journal, err := r.journal(ctx, tree, ask.Run, "")
 	if err != nil {
 		return messages.RunOperated{}, err

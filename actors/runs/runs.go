@@ -95,6 +95,9 @@ func records[A any](ctx context.Context, r *Runs, tree *supervisor.Tree, by Aske
 // that asks somebody, fails as operations.Perform does.
 func (r *Runs) Admit(ctx context.Context, tree *supervisor.Tree, by Asker, ask messages.AdmitRun) (messages.RunAdmitted, error) {
 	ask.Request = copied(ask.Request)
+	if err := r.recognize(ctx, tree, by, ask.Controller); err != nil {
+		return messages.RunAdmitted{}, err
+	}
 	if err := r.offline().CheckAdmission(ask); err != nil {
 		return messages.RunAdmitted{}, err
 	}
@@ -117,6 +120,9 @@ func (r *Runs) Revoke(ctx context.Context, tree *supervisor.Tree, ask messages.R
 
 // RevokeOwn answers messages.RevokeControllerRun, on behalf of holder, who is by.
 func (r *Runs) RevokeOwn(ctx context.Context, tree *supervisor.Tree, by Asker, holder messages.Principal, ask messages.RevokeControllerRun) (messages.RunRevocation, error) {
+	if err := r.recognize(ctx, tree, by, ask.Controller); err != nil {
+		return messages.RunRevocation{}, err
+	}
 	if err := run.CheckRevocation(messages.RevokeRun{Endpoint: ask.Controller.Endpoint, Run: ask.Run, Reason: ask.Reason, By: holder}); err != nil {
 		return messages.RunRevocation{}, err
 	}

@@ -161,7 +161,7 @@ func (h *Handle) exchangeConfig() exchange.Config {
 	config := exchange.Config{
 		Space: h.config.Space, Reader: plane.Reader, Writer: plane.Writer, Desk: plane.Desk, Observer: plane.Observer,
 		Keys: h.parts.keyring, Provider: h.parts.provider, OwnerSecret: h.parts.material.OwnerSecret,
-		Control: h, Instances: h, Controllers: h, Runs: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
+		Control: h, Instances: h, Controllers: h, Runs: h, ControllerRuns: h, Capability: h.parts.capability, Address: h.parts.loopback, Public: h.parts.public,
 		Enrolments:     enrolments{h},
 		BearerLifetime: h.config.BearerLifetime, Outlives: h.outlives(),
 		FaultInjection: h.config.FaultInjection,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/cotal-ai/authplane/actors/runrequest"
 	"github.com/cotal-ai/authplane/actors/space"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -95,10 +96,9 @@ func TestThePlatformsController(t *testing.T) {
 	if _, err := h.Space.AskPlatformController(ctx, place, renew); err != nil {
 		t.Errorf("renewed: %v", err)
 	}
+	h.runsOfThePlatform(place, renew)
 	// What is assigned while it is worked on is read again before anything is signed.
-	h.mu.Lock()
-	h.changesAfter = 2 // the door's read, and the issuer's first
-	h.mu.Unlock()
+	h.changes(2) // the door's read, and the issuer's first
 	late := controllerOf(t, place, messages.DoorRenew, "l")
 	late.Receipt = activated.Receipt
 	if got, err := h.Space.AskPlatformController(ctx, place, late); !errors.Is(err, messages.NotAssigned) || len(got.Credentials) != 0 {
@@ -113,4 +113,82 @@ func TestThePlatformsController(t *testing.T) {
 	if _, err := h.Space.AdmitPlatformRun(ctx, place, messages.AdmitRun{Controller: messages.RunController{Endpoint: "ctl", Instance: others}}); !errors.Is(err, messages.NotAssigned) {
 		t.Errorf("a run of what is not assigned: %v", err)
 	}
+}
+
+// runsOfThePlatform asks about runs as the platform's controller, which shows its receipt
+// there as at every other door: one with it hears about the run, and any other one only of
+// itself.
+func (h *host) runsOfThePlatform(place messages.PlatformPlace, shown messages.ControllerRequest) {
+	h.Helper()
+	subject := runrequest.Subject{Endpoint: place.Endpoint, Instance: runrequest.Any, Command: runrequest.Start, UID: strings.Repeat("u", 26),
+		Nonce: runrequest.NewNonce(), Caller: messages.Principal{Owner: h.Space.PlatformOwner(), Actor: "laptop"}}
+	payload, err := runrequest.Body{}.Encode()
+	h.must(err)
+	whole := messages.RunController{Endpoint: place.Endpoint, Instance: place.Instance, Space: "main", Actor: messages.PlatformActor, Keys: shown.Keys, Receipt: shown.Receipt}
+	driver, err := nkeys.CreateUser()
+	h.must(err)
+	mediator, err := nkeys.CreateUser()
+	h.must(err)
+	d, _ := driver.PublicKey()
+	m, _ := mediator.PublicKey()
+	before := h.rows()
+	for name, c := range map[string]struct {
+		place          func(*messages.PlatformPlace)
+		change         func(*messages.RunController)
+		admit, attempt error
+	}{
+		// Its caller has no grant, and so the run is not admitted.
+		"the one":              {admit: messages.NotGranted, attempt: messages.RunNotAdmitted},
+		"as another":           {change: func(c *messages.RunController) { c.Principal.Owner = "local" }, admit: messages.NotGranted, attempt: messages.RunNotAdmitted},
+		"no receipt":           {change: func(c *messages.RunController) { c.Receipt = messages.Secret{} }, admit: messages.Malformed, attempt: messages.Malformed},
+		"a forged receipt":     {change: func(c *messages.RunController) { c.Receipt = messages.NewSecret(strings.Repeat("0", 64)) }, admit: messages.ReceiptInvalid, attempt: messages.ReceiptInvalid},
+		"one key twice":        {change: func(c *messages.RunController) { c.Keys.Server = c.Keys.Ledger }, admit: messages.Malformed, attempt: messages.Malformed},
+		"another process":      {change: func(c *messages.RunController) { c.Epoch = 1 }, admit: messages.InstanceSuperseded, attempt: messages.InstanceSuperseded},
+		"a person's actor":     {change: func(c *messages.RunController) { c.Actor = "laptop" }, admit: messages.ControllerActor, attempt: messages.ControllerActor},
+		"another instance":     {change: func(c *messages.RunController) { c.Instance = instance }, admit: messages.NotAssigned, attempt: messages.NotAssigned},
+		"another assignment":   {place: func(p *messages.PlatformPlace) { p.Revision++ }, admit: messages.NotAssigned, attempt: messages.NotAssigned},
+		"a silent platform":    {place: func(*messages.PlatformPlace) { h.silent(errors.New("down")) }, admit: messages.PlatformAway, attempt: messages.PlatformAway},
+		"assigned meanwhile":   {place: func(*messages.PlatformPlace) { h.changes(2) }, admit: messages.NotAssigned, attempt: messages.NotAssigned},
+		"by the door of hosts": {},
+	} {
+		at, who := place, whole
+		if c.change != nil {
+			c.change(&who)
+		}
+		admit := messages.AdmitRun{Controller: who, Run: "run-" + strings.Repeat("0", 32), Request: messages.RunRequest{Subject: subject.String(), Payload: payload}}
+		attempt := messages.AttemptRun{Controller: who, Run: admit.Run, Request: strings.Repeat("q", 22), Takeover: "t", Attempt: 1, Driver: d, Mediator: m}
+		if name == "by the door of hosts" {
+			admit.Controller.Principal = space.ControllerPrincipal(h.Space.PlatformOwner(), place.Instance)
+			if _, err := h.Space.AdmitRun(h.Context(), admit); !errors.Is(err, messages.Malformed) {
+				h.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		for what, ask := range map[string]func() error{
+			"admit":   func() error { _, err := h.Space.AdmitPlatformRun(h.Context(), at, admit); return err },
+			"attempt": func() error { _, err := h.Space.AttemptPlatformRun(h.Context(), at, attempt); return err },
+		} {
+			if at = place; c.place != nil {
+				c.place(&at)
+			}
+			want := map[string]error{"admit": c.admit, "attempt": c.attempt}[what]
+			if err := ask(); !errors.Is(err, want) {
+				h.Errorf("%s, %s: %v, want %v", what, name, err, want)
+			}
+			h.silent(nil)
+			h.mu.Lock()
+			h.there, h.changesAfter = true, 0
+			h.mu.Unlock()
+		}
+	}
+	if after := h.rows(); !slices.Equal(after, before) {
+		h.Errorf("what was refused has written: %q, before %q", after, before)
+	}
+}
+
+// changes has nothing assigned after so many more questions.
+func (h *host) changes(after int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changesAfter = after
 }

@@ -50,12 +50,12 @@ func runBodies(t testing.TB, p messages.RunController) (bodies map[string]map[st
 	}
 	request := map[string]any{"subject": "run.s", "payload": base64.StdEncoding.EncodeToString([]byte("{}")), "certificate": "c", "signature": "s"}
 	return map[string]map[string]any{
-			"admit": whole(map[string]any{"request": request}),
-			"attempt": whole(map[string]any{"takeover": "t1", "attempt": 1, "driver": user(t), "mediator": user(t), "lifetime_seconds": 60,
-				"request": request}),
-			"operate": whole(map[string]any{"key": user(t), "step": "a", "amend": true, "request": request}),
-			"revoke":  whole(map[string]any{"reason": "enough"}),
-		}, map[string][]string{"attempt": {"lifetime_seconds", "request"}, "operate": {"step", "amend", "request"}, "revoke": {"reason"}}
+		"admit": whole(map[string]any{"request": request}),
+		"attempt": whole(map[string]any{"takeover": "t1", "attempt": 1, "driver": user(t), "mediator": user(t), "lifetime_seconds": 60,
+			"request": request}),
+		"operate": whole(map[string]any{"key": user(t), "step": "a", "amend": true, "request": request}),
+		"revoke":  whole(map[string]any{"reason": "enough"}),
+	}, map[string][]string{"attempt": {"lifetime_seconds", "request"}, "operate": {"step", "amend", "request"}, "revoke": {"reason"}}
 }
 
 func someProcess(t testing.TB) messages.RunController {

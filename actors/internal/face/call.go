@@ -20,7 +20,7 @@ import (
 
 // Limits of one request.
 const (
-	// MaxBody is the largest body, in bytes.
+	// MaxBody is the largest body, in bytes, where an endpoint does not take more.
 	MaxBody = 64 << 10
 	// bodyWithin is how long a body may take to arrive; it is read before its
 	// request takes a turn, so that slow senders keep nobody else from working.
@@ -93,8 +93,8 @@ func (c *call) readBody() error {
 		return messages.MediaTypeRefused.Because("send the body uncompressed")
 	}
 	c.media = media
-	if c.r.ContentLength > MaxBody {
-		return messages.BodyTooLarge.Because("at most %d bytes", MaxBody)
+	if most := c.mostBody(); c.r.ContentLength > most {
+		return messages.BodyTooLarge.Because("at most %d bytes", most)
 	}
 	return c.receive()
 }
@@ -115,6 +115,9 @@ func (c *call) noBody() error {
 	return messages.Malformed.Because("send no body")
 }
 
+// mostBody is the largest body that the call may have, in bytes.
+func (c *call) mostBody() int64 { return max(MaxBody, c.to.most) }
+
 func (c *call) receive() error {
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // unsupported only where there is no network
@@ -123,13 +126,13 @@ func (c *call) receive() error {
 		defer close(hurried)
 		_ = control.SetReadDeadline(time.Now().Add(bodyGrace))
 	})
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.mostBody()))
 	if !unhurry() {
 		<-hurried // so that it sets no deadline after the one below is lifted
 	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		return messages.BodyTooLarge.Because("at most %d bytes", MaxBody)
+		return messages.BodyTooLarge.Because("at most %d bytes", c.mostBody())
 	}
 	if err != nil && c.face.draining.Err() != nil {
 		return messages.ServiceClosing.From(err)

@@ -23,6 +23,8 @@ type PublicConfig struct {
 	// that are shown there; nil leaves the doors out.
 	Controllers Controllers
 	Verifier    Verifier
+	// Runs answers controllers about runs; nil leaves those doors out. It takes Verifier.
+	Runs ControllerRuns
 }
 
 // Public makes the face that clients elsewhere use. The proof of identity is the
@@ -43,6 +45,13 @@ func Public(c Config, p PublicConfig) *Face {
 		rs.on("POST", "/v1/controllers/renew", f.door(messages.DoorRenew))
 		rs.on("POST", "/v1/controllers/session", f.door(messages.DoorSession))
 		rs.on("POST", "/v1/controllers/retire", f.door(messages.DoorRetire))
+	}
+	if p.Runs != nil {
+		rs.on("POST", "/v1/controllers/runs/admit", runDoor(f.admitRun))
+		rs.on("POST", "/v1/controllers/runs/attempt", runDoor(f.attemptRun))
+		rs.on("POST", "/v1/controllers/runs/operate", runDoor(f.operateRun))
+		rs.on("POST", "/v1/controllers/runs/revoke", runDoor(f.revokeOwnRun))
+		rs.on("POST", "/v1/runs/bind", endpoint{serve: f.bindCaller, queued: true, proves: true, media: []string{mediaJSON}})
 	}
 	return f
 }

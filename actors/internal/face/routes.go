@@ -23,10 +23,12 @@ type endpoint struct {
 	oauth bool
 	// streams answers without end, so that HEAD makes no sense.
 	streams bool
-	// waits may have the parameter wait in its query, and reads it.
+	// waits may have parameters in its query, such as wait, and reads them.
 	waits bool
 	// media lists the types its body may have; none means that it takes no body.
 	media []string
+	// most is the largest body, in bytes, where that is more than MaxBody.
+	most int64
 }
 
 // closed reports whether what this endpoint does not know is refused, instead of being

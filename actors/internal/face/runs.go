@@ -16,8 +16,8 @@ type Runs interface {
 	RevokeRun(context.Context, messages.RevokeRun) (messages.RunRevocation, error)
 }
 
-// runView is a run as an operator sees it.
-type runView struct {
+// admissionView is who started a run, and the most that it may ever do.
+type admissionView struct {
 	Endpoint   string   `json:"endpoint"`
 	Run        string   `json:"run"`
 	Instance   string   `json:"instance"`
@@ -28,6 +28,11 @@ type runView struct {
 	Subscribe  []string `json:"subscribe"`
 	Witness    string   `json:"witness"`
 	AdmittedAt string   `json:"admitted_at"`
+}
+
+// runView is a run as an operator sees it.
+type runView struct {
+	admissionView
 	// Revoked is null for a run that was not.
 	Revoked *revocationView `json:"revoked"`
 }
@@ -36,6 +41,17 @@ type revocationView struct {
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 	At     string `json:"at"`
+}
+
+// revokedView is a revocation where nothing else is told of the run.
+type revokedView struct {
+	Endpoint string `json:"endpoint"`
+	Run      string `json:"run"`
+	*revocationView
+}
+
+func viewRevoked(r messages.RunRevocation) revokedView {
+	return revokedView{r.Endpoint, r.Run, viewRevocation(r)}
 }
 
 type attemptView struct {
@@ -48,10 +64,18 @@ type attemptView struct {
 	ExpiresAt  string `json:"expires_at"`
 }
 
-func viewRun(r messages.Run) runView {
-	a := r.Admission
-	v := runView{Endpoint: a.Endpoint, Run: a.Run, Instance: a.Instance, Owner: a.Caller.Owner, Actor: a.Caller.Actor, UID: a.UID,
+func viewAdmission(a messages.RunAdmission) admissionView {
+	return admissionView{Endpoint: a.Endpoint, Run: a.Run, Instance: a.Instance, Owner: a.Caller.Owner, Actor: a.Caller.Actor, UID: a.UID,
 		Publish: listed(a.Publish), Subscribe: listed(a.Subscribe), Witness: a.Witness, AdmittedAt: a.AdmittedAt.UTC().Format(time.RFC3339)}
+}
+
+func viewAttempt(a messages.RunAttempt) attemptView {
+	return attemptView{Attempt: a.Attempt, Epoch: a.Epoch, Takeover: a.Takeover, Driver: a.Driver, Mediator: a.Mediator,
+		ReservedAt: a.ReservedAt.UTC().Format(time.RFC3339), ExpiresAt: a.Expires.UTC().Format(time.RFC3339)}
+}
+
+func viewRun(r messages.Run) runView {
+	v := runView{admissionView: viewAdmission(r.Admission)}
 	if r.Revoked.Run != "" {
 		v.Revoked = viewRevocation(r.Revoked)
 	}
@@ -85,8 +109,7 @@ func (f *Face) showRun(ctx context.Context, c *call) error {
 	}
 	attempts := make([]attemptView, len(one.Attempts))
 	for i, a := range one.Attempts {
-		attempts[i] = attemptView{Attempt: a.Attempt, Epoch: a.Epoch, Takeover: a.Takeover, Driver: a.Driver, Mediator: a.Mediator,
-			ReservedAt: a.ReservedAt.UTC().Format(time.RFC3339), ExpiresAt: a.Expires.UTC().Format(time.RFC3339)}
+		attempts[i] = viewAttempt(a)
 	}
 	c.json(http.StatusOK, struct {
 		runView
@@ -110,10 +133,6 @@ func (f *Face) revokeRun(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	c.json(http.StatusOK, struct {
-		Endpoint string `json:"endpoint"`
-		Run      string `json:"run"`
-		*revocationView
-	}{revoked.Endpoint, revoked.Run, viewRevocation(revoked)})
+	c.json(http.StatusOK, viewRevoked(revoked))
 	return nil
 }
