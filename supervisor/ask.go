@@ -55,7 +55,7 @@ func Tell(to Ref, msg any) error {
 
 func (r Ref) ask(ctx context.Context, msg any) (any, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, unanswered(r.path, err)
+		return nil, late(r.path, ErrUnavailable, err)
 	}
 	to := r.address()
 	if to == nil {
@@ -85,13 +85,14 @@ func (r Ref) ask(ctx context.Context, msg any) (any, error) {
 		<-q.done
 		return q.answer, nil
 	}
-	return nil, unanswered(r.path, cause)
+	return nil, late(r.path, ErrUnanswered, cause)
 }
 
-// unanswered is what becomes of a question whose context ended.
-func unanswered(path string, cause error) error {
+// late is what becomes of a question whose time is over; whoever called it off knows
+// that himself.
+func late(path string, what, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w: no answer: %w", path, ErrUnavailable, cause)
+		return fmt.Errorf("%s: %w: no answer: %w", path, what, cause)
 	}
 	return fmt.Errorf("%s: no answer: %w", path, cause)
 }

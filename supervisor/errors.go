@@ -14,11 +14,11 @@ var (
 	ErrOverloaded = errors.New("overloaded")
 	// ErrClosing: the child or the tree closes. It is ErrUnavailable as well.
 	ErrClosing error = &kindOf{"closing", ErrUnavailable}
-	// ErrUnanswered: the life that had seen the question ended before it answered, so
-	// that what was asked may have been done. It is ErrUnavailable as well; without it,
-	// ErrUnavailable and ErrOverloaded mean that nobody has seen the question, unless
-	// the asker's own context ended.
-	ErrUnanswered error = &kindOf{"seen and not answered", ErrUnavailable}
+	// ErrUnanswered: the life that had seen the question ended before it answered, or the
+	// asker's deadline passed while the question was with it, so that what was asked may
+	// have been done. It is ErrUnavailable as well; without it, ErrUnavailable and
+	// ErrOverloaded mean that nobody has seen the question, and nobody will.
+	ErrUnanswered error = &kindOf{"asked and not answered", ErrUnavailable}
 	// ErrNoSuchActor: no child has this path.
 	ErrNoSuchActor = errors.New("no such actor")
 	// ErrNotApplicable: the child exists, but this cannot be done to it now.

@@ -79,7 +79,7 @@ func Example() {
 
 	// Output:
 	// 1 <nil>
-	// counter: unavailable, seen and not answered true
+	// counter: unavailable, asked and not answered true
 	// counter$1 died: run counter: panic in receive: stumbled
 	// counter$1 restarting in 0s (restart 1): run counter: panic in receive: stumbled
 	// counter$2 opening

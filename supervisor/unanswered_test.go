@@ -1,11 +1,13 @@
 package supervisor_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -26,6 +28,24 @@ func (h *holder) Receive(ctx actor.Context) {
 		h.took <- struct{}{}
 	case *supervisor.Close:
 		h.life.ClosedWith(nil)
+	}
+}
+
+// expiring is a context whose deadline passes when over is closed.
+type expiring struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e expiring) Deadline() (time.Time, bool) { return time.Now(), true }
+func (e expiring) Done() <-chan struct{}       { return e.over }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
@@ -62,6 +82,21 @@ func TestUnansweredIsToldFromUnseen(t *testing.T) {
 		if _, again := e.(supervisor.Opened); again {
 			break
 		}
+	}
+	// A deadline that passes while the question is with it says so too, one that had passed
+	// before does not: nobody will see that question.
+	late := expiring{t.Context(), make(chan struct{})}
+	go func() {
+		_, err := supervisor.Ask[int](late, ref, "hold this")
+		answer <- err
+	}()
+	<-took
+	close(late.over)
+	if err := <-answer; !errors.Is(err, supervisor.ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("not answered in time: %v", err)
+	}
+	if _, err := supervisor.Ask[int](late, ref, "hold this"); errors.Is(err, supervisor.ErrUnanswered) || !errors.Is(err, supervisor.ErrUnavailable) {
+		t.Errorf("asked too late: %v", err)
 	}
 	nobody, _ := tree.Ref("nobody")
 	if _, err := supervisor.Ask[int](t.Context(), nobody, "hold this"); errors.Is(err, supervisor.ErrUnanswered) || !errors.Is(err, supervisor.ErrUnavailable) {

@@ -65,7 +65,7 @@ func (o *over) Send(ctx context.Context, batch ledger.Batch) (uint64, error) {
 	switch {
 	case err == nil:
 		return answer.revision, nil
-	case errors.Is(err, supervisor.ErrUnanswered), ctx.Err() != nil:
+	case errors.Is(err, supervisor.ErrUnanswered), errors.Is(ctx.Err(), context.Canceled):
 		return 0, fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
 	case unreachable(err):
 		return 0, fmt.Errorf("%w: %w", ledger.ErrNotApplied, err)

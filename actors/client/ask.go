@@ -15,7 +15,7 @@ import (
 // done what it was asked for.
 func Ask[T any](ctx context.Context, to supervisor.Ref, message any) (T, error) {
 	answer, err := supervisor.Ask[T](ctx, to, message)
-	if err != nil && ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // whoever called it off may have been heard
 		err = fmt.Errorf("%w: %w", supervisor.ErrUnanswered, err)
 	}
 	return answer, Refusal(err)
