@@ -38,6 +38,8 @@ type host struct {
 	// changesAfter is how many more questions are answered before nothing is assigned; 0
 	// for no change.
 	changesAfter int
+	// harms is done at each question, if it is set.
+	harms func()
 }
 
 func newHost(t *testing.T) *host {
@@ -50,6 +52,12 @@ func newHost(t *testing.T) *host {
 
 // Assignment is messages.Assignments.
 func (h *host) Assignment(context.Context) (messages.Assignment, bool, error) {
+	h.mu.Lock()
+	harms := h.harms
+	h.mu.Unlock()
+	if harms != nil {
+		harms()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	told := h.there
