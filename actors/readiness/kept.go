@@ -56,14 +56,15 @@ type place struct {
 func New(dialer *broker.Dialer) *Kept { return &Kept{dialer: dialer} }
 
 // Read asks the instance's service how it is. Whoever asks about another instance than
-// the one before has that replaced; reads that are under way there go on. It fails with
+// the one before has that replaced; reads that are under way there go on. Nobody waits for
+// longer than ctx, whatever an open or a close takes. It fails with
 // messages.ServiceClosing, ActorAway and BrokerAway.
 func (k *Kept) Read(ctx context.Context, tree *supervisor.Tree, ask messages.ReadReadiness) (messages.Readiness, error) {
 	p, mine := k.enter(ask)
 	if mine {
-		k.open(tree, p)
+		go k.open(tree, p) // ends when it is open, or with its time, or with the tree
 	}
-	defer k.leave(tree, p)
+	defer k.leave(ctx, tree, p)
 	select {
 	case <-p.opened:
 	case <-ctx.Done():
@@ -99,7 +100,7 @@ func (k *Kept) enter(ask messages.ReadReadiness) (p *place, mine bool) {
 	}
 	k.count++
 	p = &place{endpoint: ask.Endpoint, instance: ask.Instance, name: fmt.Sprintf("%s-%d", ask.Endpoint, k.count),
-		opened: make(chan struct{}), readers: 1}
+		opened: make(chan struct{}), readers: 2} // the caller, and whoever opens
 	if k.current != nil {
 		k.owed = append(k.owed, k.current)
 	}
@@ -107,8 +108,14 @@ func (k *Kept) enter(ask messages.ReadReadiness) (p *place, mine bool) {
 	return p, true
 }
 
-// open opens a place, for all who wait for it, whoever leaves meanwhile.
+// open opens a place, for all who wait for it, whoever leaves meanwhile, and closes it if
+// all of them have and it was left.
 func (k *Kept) open(tree *supervisor.Tree, p *place) {
+	defer func() {
+		if k.out(p) == 0 {
+			k.close(tree)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), openWithin)
 	defer cancel()
 	p.err = messages.ActorAway // unless Add returns
@@ -123,9 +130,32 @@ func (k *Kept) open(tree *supervisor.Tree, p *place) {
 	p.ref, p.err = tree.Add(ctx, Name, spec(p.name, p.endpoint, k.dialer))
 }
 
-// leave ends a read, and closes every place that was left by its last reader.
-func (k *Kept) leave(tree *supervisor.Tree, p *place) {
-	for _, over := range k.over(p) {
+// leave ends a read, and waits, unless ctx ends, for the close of every place that was
+// left by its last reader.
+func (k *Kept) leave(ctx context.Context, tree *supervisor.Tree, p *place) {
+	k.out(p)
+	ended := make(chan struct{})
+	go func() { // ends with the closes, which have their time, or with the tree
+		defer close(ended)
+		k.close(tree)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// out is one reader of a place less; it says how many there are still.
+func (k *Kept) out(p *place) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.readers--
+	return p.readers
+}
+
+// close closes every place that was left and has no reader any more.
+func (k *Kept) close(tree *supervisor.Tree) {
+	for _, over := range k.over() {
 		ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
 		err := tree.Remove(ctx, Name+"/"+over.name)
 		cancel()
@@ -136,10 +166,9 @@ func (k *Kept) leave(tree *supervisor.Tree, p *place) {
 }
 
 // over takes the places that nobody reads any more from what is owed.
-func (k *Kept) over(p *place) (over []*place) {
+func (k *Kept) over() (over []*place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p.readers--
 	var still []*place
 	for _, o := range k.owed {
 		if o.readers == 0 {
