@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -247,6 +248,13 @@ func TestWhoIsIssuedNothing(t *testing.T) {
 		{"auth", own, 0, 0, messages.InstanceForeign},
 		{endpoint, named(1), 0, 0, messages.InstanceNotFound},
 		{endpoint, instance, 1, 0, messages.InstanceSuperseded},
+		{endpoint, instance, 1<<53 - 1, time.Second, messages.InstanceSuperseded},
+		{endpoint, instance, 1 << 53, time.Second, messages.InstanceSuperseded},
+		{endpoint, instance, math.MaxUint64, 0, messages.InstanceSuperseded},
+		{endpoint, instance, 0, math.MaxInt64, messages.Malformed},
+		{endpoint, instance, 0, math.MinInt64, messages.Malformed},
+		{endpoint, "*", 0, 0, messages.Malformed},
+		{strings.Repeat("a", 100_000), instance, 0, 0, messages.Malformed},
 	} {
 		if got, err := s.Space.IssueInstanceCredential(t.Context(), c.endpoint, c.instance, c.epoch, c.life); !errors.Is(err, c.want) || !got.Bearer.IsZero() {
 			t.Errorf("%+v: %v", c, err)
