@@ -2,6 +2,7 @@ package footprint
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cotal-ai/authplane/actors/internal/grants"
+	"github.com/cotal-ai/authplane/actors/internal/ledger"
 	"github.com/cotal-ai/authplane/actors/internal/names"
 	"github.com/cotal-ai/authplane/messages"
 )
@@ -22,6 +24,9 @@ const (
 	MaxValue   = 4 << 10 // bytes of a row's value, written out
 	MaxWait    = 24 * time.Hour
 	MaxCount   = 1_000_000 // deliveries, and messages that are worked on
+	// MaxSubjects is what the subjects of all parts take together, in bytes, as the
+	// permissions of one connection: a server takes no longer JWT than 64 KiB.
+	MaxSubjects = 45 << 10
 )
 
 // A Problem is one thing that is wrong with a footprint. Key says where, such as
@@ -58,8 +63,47 @@ func Check(f messages.Footprint) []Problem {
 	}
 	if len(found) == 0 {
 		found.twice(Render(f, "s", messages.Principal{Owner: "o", Actor: "a"}, "u"))
+		found.size(f)
 	}
 	return found
+}
+
+// size notes what is too much together, however small each part is: what no server would
+// let in, or the journal could not keep, would be refused to every machine.
+func (p *problems) size(f messages.Footprint) {
+	space, principal, uid := longest()
+	f = Render(f, space, principal, uid)
+	lists := "consumers and rows"
+	if n := subjects(f); n > MaxSubjects {
+		p.note(lists, "need subjects of %d bytes together, at most %d", n, MaxSubjects)
+	}
+	entry := ledger.NewProvision(principal, uid, strings.Repeat("0", 64), f)
+	entry.Step, entry.Kept, entry.At = messages.ProvisionCompensating, true, time.UnixMilli(1<<41)
+	for range ledger.MaxDrivers {
+		entry.Drivers = append(entry.Drivers, messages.ProvisionDriver{ID: uid, Until: entry.At})
+	}
+	if _, err := ledger.EncodeProvision(entry, uid); err != nil {
+		p.note(lists, "take more together than the journal keeps")
+	}
+}
+
+// subjects is how many bytes the subjects take by which a footprint is made and removed.
+func subjects(f messages.Footprint) (bytes int) {
+	var all []string
+	for _, c := range f.Consumers {
+		of := "$JS.API.CONSUMER.CREATE." + c.Stream + "." + c.Name
+		all = append(all, of)
+		if len(c.Filters) == 1 {
+			all[len(all)-1] += "." + c.Filters[0]
+		}
+		all = append(all, of)
+	}
+	for _, r := range f.Rows {
+		of := "$KV." + r.Bucket + "." + r.Key
+		all = append(all, of, "$JS.API.DIRECT.GET.KV_"+r.Bucket+"."+of, "$JS.API.STREAM.INFO.KV_"+r.Bucket)
+	}
+	text, _ := json.Marshal(all) // strings always can be
+	return len(text)
 }
 
 type problems []Problem
@@ -76,7 +120,7 @@ func (p *problems) consumer(at string, c messages.FootprintConsumer) {
 	}
 	for i, filter := range c.Filters {
 		key := fmt.Sprintf("%sfilters[%d]", at, i)
-		if text, known := p.written(key, filter); known && !grants.Covers(">", text) {
+		if text, known := p.written(key, filter); known && (!grants.Covers(">", text) || strings.ContainsAny(text, "{}")) {
 			p.note(key, "%.80q is no subject pattern of at most %d bytes", filter, grants.MaxPatternBytes)
 		}
 		for j := range i {

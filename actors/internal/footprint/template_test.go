@@ -1,6 +1,7 @@
 package footprint_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,16 @@ func TestTemplates(t *testing.T) {
 		"rows[0].value":                func(f *messages.Footprint) { f.Rows[0].Value = "{role}" },
 		"rows[0].value ":               func(f *messages.Footprint) { f.Rows[0].Value = strings.Repeat("a", 4097) },
 		"rows[1]":                      func(f *messages.Footprint) { f.Rows = append(f.Rows, f.Rows[0]) },
+		"consumers[0].name    ":        func(f *messages.Footprint) { f.Consumers[0].Name = "dm-é-{uid}" },
+		"consumers[0].filters[0]  ":    func(f *messages.Footprint) { f.Consumers[0].Filters[0] = "dm.{{actor}}" },
+		"rows[0].key   ":               func(f *messages.Footprint) { f.Rows[0].Key = ">.{uid}" },
+		"rows[0].key    ":              func(f *messages.Footprint) { f.Rows[0].Key = "ключ.{uid}" },
+		"rows[0].value  ":              func(f *messages.Footprint) { f.Rows[0].Value = "\xff" },
+		"rows":                         func(f *messages.Footprint) { f.Rows = make([]messages.FootprintRow, 1000) },
+		"rows[31]":                     func(f *messages.Footprint) { f.Rows = alike(32, "{uid}", "v") },
+		"consumers and rows":           func(f *messages.Footprint) { *f = longest() },
+		"consumers and rows ":          func(f *messages.Footprint) { f.Rows = named(32, "a", strings.Repeat(`"`, 4096)) },
+		"consumers and rows  ":         func(f *messages.Footprint) { f.Rows = named(16, "a", strings.Repeat("\x01", 4096)) },
 	} {
 		f := fine()
 		change(&f)
@@ -56,6 +67,30 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: found %v", key, found)
 		}
 	}
+}
+
+// named are n rows of different keys, and alike rows of one.
+func named(n int, name, value string) (rows []messages.FootprintRow) {
+	for i := range n {
+		rows = append(rows, messages.FootprintRow{Bucket: "b", Key: fmt.Sprintf("%s%d.{uid}", name, i), Value: value})
+	}
+	return rows
+}
+
+// longest has as many parts as may be, each with names as long as any.
+func longest() (f messages.Footprint) {
+	f.Rows = named(32, strings.Repeat("a", 160), "v")
+	for i := range f.Rows {
+		f.Rows[i].Bucket = strings.Repeat("b", 200)
+		f.Consumers = append(f.Consumers, messages.FootprintConsumer{Stream: strings.Repeat("s", 200), Name: fmt.Sprintf("%s%d-{uid}", strings.Repeat("a", 160), i)})
+	}
+	return f
+}
+
+func alike(n int, key, value string) []messages.FootprintRow {
+	rows := named(n, "a", value)
+	rows[n-1].Key, rows[0].Key = key, key
+	return rows
 }
 
 // Whatever passes the check and is written out holds nothing that stands for something,

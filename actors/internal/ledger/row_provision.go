@@ -11,8 +11,8 @@ import (
 const familyProvision = "prov"
 
 const (
-	// maxDrivers bounds those who may be at one footprint together.
-	maxDrivers = 64
+	// MaxDrivers bounds those who may be at one footprint together.
+	MaxDrivers = 64
 	// maxAckWait bounds what a duration can be made of again, in ms.
 	maxAckWait = int64(365 * 24 * time.Hour / time.Millisecond)
 )
@@ -150,7 +150,7 @@ func (f provisionFields) fault() string {
 		return "a number is out of range"
 	case f.Consumers == nil, f.Rows == nil, f.Drivers == nil:
 		return "a list is missing"
-	case len(f.Drivers) > maxDrivers:
+	case len(f.Drivers) > MaxDrivers:
 		return "too many are at it"
 	case slices.ContainsFunc(f.Drivers, func(d provisionDriver) bool { return names.CheckUID(d.ID) != nil || !isInstant(d.Until) }):
 		return "names nobody who is at it"
