@@ -427,6 +427,16 @@ func TestAdmissionsLeaveNothingBehind(t *testing.T) {
 		}
 		return [3]int{connz.NumConns, int(j.Broker.NumSubscriptions()), consumers}
 	}
+	// The control rail listens by itself, once the plane is held: describe is its last subject.
+	j.Poll("the control rail to listen", func() bool {
+		connz, err := j.Broker.Connz(&server.ConnzOptions{Subscriptions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(connz.Conns, func(c *server.ConnInfo) bool {
+			return slices.ContainsFunc(c.Subs, func(subject string) bool { return strings.HasSuffix(subject, ".describe") })
+		})
+	})
 	before := count()
 	began := time.Now()
 	for range *admissions {
