@@ -42,10 +42,10 @@ type host struct {
 	harms func()
 }
 
-func newHost(t *testing.T) *host {
+func newHost(t *testing.T, change ...func(*space.Config)) *host {
 	t.Helper()
 	h := &host{}
-	h.World = world.Open(t, func(c *space.Config) { c.Platform = h }, h.injector.Into)
+	h.World = world.Open(t, append(change, func(c *space.Config) { c.Platform = h }, h.injector.Into)...)
 	h.material = natsdtest.Load(t, filepath.Dir(h.Config.SecretsDir), "main")
 	return h
 }
