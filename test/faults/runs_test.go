@@ -42,7 +42,12 @@ type runner struct {
 
 func newRunner(t *testing.T, inject *faults.Injector) *runner {
 	t.Helper()
-	w := world.Open(t, inject.Into)
+	return runnerOn(t, world.Open(t, inject.Into))
+}
+
+// runnerOn is one of an open space.
+func runnerOn(t *testing.T, w *world.World) *runner {
+	t.Helper()
 	owner := w.Grant("alice", "setup", "setup.>").Owner
 	subject := runrequest.Subject{Endpoint: ranBy, Instance: runrequest.Any, Command: runrequest.Start, Nonce: runrequest.NewNonce(),
 		Caller: messages.Principal{Owner: owner, Actor: "laptop"}}
