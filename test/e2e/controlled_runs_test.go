@@ -174,7 +174,7 @@ func (c *remote) refused(t *testing.T, what, door string, want messages.Error, p
 	if err == nil {
 		err = json.Unmarshal(text, &told)
 	}
-	if err != nil || status != want.Code.HTTPStatus() || told.Error.Reason != want.Reason || bytes.Contains(text, []byte("jwt")) {
+	if err != nil || status != want.Code.HTTPStatus() || told.Error.Reason != want.Reason || bytes.Contains(text, []byte(`"jwt"`)) {
 		t.Errorf("%s at %s: %d %s, not %s, %v", what, door, status, told.Error.Reason, want.Reason, err)
 	}
 }
@@ -399,7 +399,7 @@ func TestTwoControllersElsewhereRace(t *testing.T) {
 			won = 1
 		}
 		if statuses[won] != http.StatusOK || statuses[1-won] != http.StatusConflict || !bytes.Contains(texts[1-won], []byte(`"`+messages.RunAttemptTaken.Reason+`"`)) ||
-			bytes.Contains(texts[1-won], []byte("jwt")) {
+			bytes.Contains(texts[1-won], []byte(`"jwt"`)) {
 			t.Fatalf("attempted: %v\n%s", statuses, texts[1-won])
 		}
 		if again := c.asks(t, "attempt", asks[won]); !bytes.Equal(again, texts[won]) {

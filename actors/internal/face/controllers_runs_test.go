@@ -250,7 +250,7 @@ func TestRefusalsAtTheDoorsOfRuns(t *testing.T) {
 			messages.RunAttemptTaken, messages.RunNotWaiting, messages.ObserverOff, messages.JournalDamaged, messages.CredentialExpired, messages.BrokerAway, messages.OutcomeUnknown} {
 			r.ran.refuse(refusal)
 			a := r.ask(door, body, with(proof))
-			if a.status != refusal.Code.HTTPStatus() || a.reason() != refusal.Reason || strings.Contains(a.body, "jwt") {
+			if a.status != refusal.Code.HTTPStatus() || a.reason() != refusal.Reason || strings.Contains(a.body, `"jwt"`) {
 				t.Errorf("%s, %s: %d %s", door, refusal.Reason, a.status, a.body)
 			}
 		}
