@@ -14,8 +14,12 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// MaxRecord is the size of one record, in bytes.
-const MaxRecord = 256 << 10
+const (
+	// maxMessage is the size of one message of the stream, in bytes, its headers included.
+	maxMessage = 256 << 10
+	// MaxRecord is the size of one record, in bytes.
+	MaxRecord = maxMessage - 1<<10
+)
 
 // readyIn is how long a server is given that does not answer for an account yet.
 const readyIn = 50 * time.Millisecond
@@ -40,7 +44,7 @@ func StreamConfig(space string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: StreamName(space), Subjects: []string{Subject(space, "*")},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
-		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: MaxRecord, MaxConsumers: -1,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: maxMessage, MaxConsumers: -1,
 		Duplicates: 2 * time.Minute, Replicas: replicas, DenyDelete: true, DenyPurge: true,
 	}
 }
