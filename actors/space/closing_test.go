@@ -65,6 +65,9 @@ func TestEveryDoorIsShutWhileTheSpaceCloses(t *testing.T) {
 		"AttemptPlatformRun": func() error {
 			return second(s.AttemptPlatformRun(ctx, place, messages.AttemptRun{Controller: messages.RunController{Endpoint: "ctl", Instance: others}}))
 		},
+		"OperatePlatformRun": func() error {
+			return second(s.OperatePlatformRun(ctx, place, messages.OperateRun{Controller: messages.RunController{Endpoint: "ctl", Instance: others}}))
+		},
 		"Enroll": func() error {
 			return second(s.Enroll(ctx, messages.EnrolMachine{TokenHash: strings.Repeat("a", 64), Principal: who}))
 		},

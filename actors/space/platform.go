@@ -105,6 +105,18 @@ func (h *Handle) AttemptPlatformRun(ctx context.Context, at messages.PlatformPla
 	})
 }
 
+// OperatePlatformRun is OperateControllerRun for the controller of the assigned instance,
+// as AttemptPlatformRun is.
+func (h *Handle) OperatePlatformRun(ctx context.Context, at messages.PlatformPlace, ask messages.OperateRun) (messages.RunOperated, error) {
+	var err error
+	if ask.Controller, err = h.drives(ctx, at, ask.Controller, ask.Key); err != nil {
+		return messages.RunOperated{}, err
+	}
+	return onRuns(h, func(tree *supervisor.Tree) (messages.RunOperated, error) {
+		return h.runs.Operate(ctx, tree, runs.Platform(at), ask)
+	})
+}
+
 // drives refuses whoever is not the controller of the assigned instance.
 func (h *Handle) drives(ctx context.Context, at messages.PlatformPlace, c messages.RunController, others ...string) (messages.RunController, error) {
 	if err := platform.About(at, c.Endpoint, c.Instance); err != nil {

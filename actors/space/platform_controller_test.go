@@ -157,6 +157,7 @@ func (h *host) runsOfThePlatform(place messages.PlatformPlace, shown messages.Co
 		}
 		admit := messages.AdmitRun{Controller: who, Run: "run-" + strings.Repeat("0", 32), Request: messages.RunRequest{Subject: subject.String(), Payload: payload}}
 		attempt := messages.AttemptRun{Controller: who, Run: admit.Run, Request: strings.Repeat("q", 22), Takeover: "t", Attempt: 1, Driver: d, Mediator: m}
+		operate := messages.OperateRun{Controller: who, Run: admit.Run, Key: d}
 		if name == "by the door of hosts" {
 			admit.Controller.Principal = space.ControllerPrincipal(h.Space.PlatformOwner(), place.Instance)
 			if _, err := h.Space.AdmitRun(h.Context(), admit); !errors.Is(err, messages.Malformed) {
@@ -167,11 +168,12 @@ func (h *host) runsOfThePlatform(place messages.PlatformPlace, shown messages.Co
 		for what, ask := range map[string]func() error{
 			"admit":   func() error { _, err := h.Space.AdmitPlatformRun(h.Context(), at, admit); return err },
 			"attempt": func() error { _, err := h.Space.AttemptPlatformRun(h.Context(), at, attempt); return err },
+			"operate": func() error { _, err := h.Space.OperatePlatformRun(h.Context(), at, operate); return err },
 		} {
 			if at = place; c.place != nil {
 				c.place(&at)
 			}
-			want := map[string]error{"admit": c.admit, "attempt": c.attempt}[what]
+			want := map[string]error{"admit": c.admit, "attempt": c.attempt, "operate": c.attempt}[what]
 			if err := ask(); !errors.Is(err, want) {
 				h.Errorf("%s, %s: %v, want %v", what, name, err, want)
 			}

@@ -14,10 +14,12 @@ import (
 // AdmitRun admits a run that somebody started with a request, for the controller who got
 // that; see messages.AdmitRun. The controller is part of the caller's own program, which
 // registered its instance with RegisterHostInstance: it shows no receipt, here and at
-// AttemptRun and OperateRun, and what came from elsewhere is for AdmitControllerRun. It is admitted once: the same question has the same answer,
-// whoever answers it. The most that the run may ever do is what its starter's grant allows
-// when it is admitted. Besides it fails with what passes: ServiceClosing, ActorAway,
-// BrokerAway, Contended, OutcomeUnknown.
+// AttemptRun and OperateRun, and what came from elsewhere is for AdmitControllerRun.
+//
+// A run is admitted once: the same question has the same answer, whoever answers it. The
+// most that it may ever do is what its starter's grant allows when it is admitted. Besides
+// it fails with what passes: ServiceClosing, ActorAway, BrokerAway, Contended,
+// OutcomeUnknown.
 func (h *Handle) AdmitRun(ctx context.Context, ask messages.AdmitRun) (messages.RunAdmitted, error) {
 	return onRuns(h, func(tree *supervisor.Tree) (messages.RunAdmitted, error) {
 		return h.runs.Admit(ctx, tree, runs.Host(), ask)
