@@ -83,8 +83,11 @@ func (h *Handle) open() (*supervisor.Tree, error) {
 }
 
 // ObserveGate reads the gate of an instance, as the leader holds it now. It is refused
-// with InstanceNotFound for one that never registered.
+// with InstanceNotFound for one that never registered, and with Malformed.
 func (h *Handle) ObserveGate(ctx context.Context, endpoint, instance string) (messages.Instance, error) {
+	if err := ledger.CheckInstance(endpoint, instance); err != nil { // which repeats nothing of it
+		return messages.Instance{}, err
+	}
 	return read[messages.Instance](ctx, h, messages.ReadInstance{Endpoint: endpoint, Instance: instance})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,6 +168,46 @@ func TestAPlatformTakesNobodyWithIt(t *testing.T) {
 	}
 	h.Close()
 	close(over)
+}
+
+// What could be no instance is none, also where the platform has assigned it.
+func TestAPlatformThatRaves(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	good := h.assign("billing", instance)
+	for name, c := range map[string]struct{ endpoint, instance string }{
+		"a wildcard":         {"*", instance},
+		"everything":         {">", instance},
+		"two tokens":         {"billing.mail", instance},
+		"no endpoint":        {"", instance},
+		"no instance":        {"billing", ""},
+		"any instance":       {"billing", "*"},
+		"a long endpoint":    {strings.Repeat("x", 1<<20), instance},
+		"a long instance":    {"billing", strings.Repeat("a", 1<<20)},
+		"another alphabet":   {"billing", strings.Repeat("б", 26)},
+		"a line's end":       {"billing\r\nPUB x 0", instance},
+		"one never heard of": {"billing", others},
+	} {
+		at := good
+		at.Endpoint, at.Instance = c.endpoint, c.instance
+		h.mu.Lock()
+		h.assigned.Endpoint, h.assigned.Instance = c.endpoint, c.instance
+		h.mu.Unlock()
+		_, read := h.Space.Readiness(h.Context(), at)
+		_, repaired := h.Space.RepairPlatformInstance(h.Context(), at)
+		_, evicted := h.Space.EvictPlatformFamily(h.Context(), at, []messages.Principal{{Owner: h.Space.PlatformOwner(), Actor: "svc"}})
+		for _, err := range []error{read, repaired, evicted} {
+			if want := map[bool]error{true: messages.InstanceNotFound, false: messages.Malformed}[c.instance == others]; !errors.Is(err, want) || len(err.Error()) > 1000 {
+				t.Errorf("%s: %.300v", name, err)
+			}
+		}
+	}
+	if _, all := h.kept(); len(all) != 0 {
+		t.Errorf("it has opened %v", all)
+	}
+	if state := h.Space.Status(); state.State != messages.SpaceReady || len(state.Problems) != 0 {
+		t.Errorf("the space is %+v", state)
+	}
 }
 
 // harm has something be done at each question from now on, by its number.
