@@ -329,7 +329,7 @@ func TestWhatAnAskMeansToAClient(t *testing.T) {
 	}{
 		{"nobody waits any more", gone, messages.ServiceClosing},
 		{"no such actor", t.Context(), messages.ActorAway},
-		{"too late", late, messages.OutcomeUnknown},
+		{"too late for anybody to be asked", late, messages.ActorAway},
 	} {
 		if _, err := plane.Enrol(c.ctx, messages.Enrol{}); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
