@@ -21,20 +21,28 @@ const (
 )
 
 // ControllerKind is what one credential of a controller is for. There are no others.
+//
+// It connects with the JWT and its key, without the sentinel, to the account of services,
+// with `_INBOX_<user>` as its inbox prefix. What it may say and hear stands under
+// `cotal.<space>.controller.<endpoint>.<instance>.<epoch>.`, and is given below without
+// that.
 type ControllerKind string
 
 const (
-	// KindSupervisor hands out work and hears what comes of it.
+	// KindSupervisor hands out work and hears what comes of it: it says `work.>`, and
+	// hears `done.>` and `event.>`.
 	KindSupervisor ControllerKind = "supervisor"
-	// KindExecutor does the work that the supervisor hands out; it lives for minutes.
+	// KindExecutor does the work that the supervisor hands out: it hears `work.>`, and
+	// says `done.>`. It lives for 5 minutes at most.
 	KindExecutor ControllerKind = "executor"
-	// KindServer answers the commands that the controller was activated with.
+	// KindServer answers the commands that the controller was activated with: it hears
+	// `ask.<command>` and what NATS micro services are asked at `$SRV`, and says `event.>`.
 	KindServer ControllerKind = "server"
-	// KindRecorder writes how far actions are.
+	// KindRecorder writes how far actions are, to `record.>`.
 	KindRecorder ControllerKind = "recorder"
-	// KindLedger writes what becomes of sessions.
+	// KindLedger writes what becomes of sessions, to `ledger.>`.
 	KindLedger ControllerKind = "ledger"
-	// KindSession serves one session.
+	// KindSession serves one session: it hears `session.<id>.>`, and answers.
 	KindSession ControllerKind = "session"
 	// KindRequester asks for one retirement.
 	KindRequester ControllerKind = "requester"
@@ -44,7 +52,17 @@ const (
 // the public halves. All differ.
 type ControllerKeys struct{ Supervisor, Executor, Server, Recorder, Ledger string }
 
-// ControllerRequest is what a controller asks at a door, as it says it.
+// ControllerRequest is what a controller asks at a door, as it says it. Over HTTP it is
+// POST /v1/controllers/<door> with a bearer of the person, or an id token of the provider,
+// as `Authorization: Bearer`, and with the body
+//
+//	{"v":1, "space":…, "actor":…, "endpoint":…, "instance":…, "epoch":0, "request_id":…,
+//	 "keys":{"supervisor":U…, "executor":U…, "server":U…, "recorder":U…, "ledger":U…}}
+//
+// and for activate `"commands":[…]`; for every door after it `"receipt":…`, for session
+// `"session":{"id":…, "user":U…, "expires_at":…}`, and for retire
+// `"target":{"owner":…, "actor":…, "uid":…, "op_id":…, "user":U…}`. The answer has
+// `credentials` by kind, each with `user`, `jwt` and `expires_at`, and the `receipt`.
 type ControllerRequest struct {
 	Door  ControllerDoor
 	Space string
@@ -53,8 +71,9 @@ type ControllerRequest struct {
 	// Endpoint and Instance name the controller, and Epoch which process of it this is.
 	Endpoint, Instance string
 	Epoch              uint64
-	// ID names the request: the same question under the same id has the same answer,
-	// until the first of the credentials in it runs out, or for 2 minutes.
+	// ID names the request, by 22 to 64 characters of [A-Za-z0-9_-]: the same question
+	// under the same id has the same answer, until the first of the credentials in it runs
+	// out, or for 2 minutes.
 	ID   string
 	Keys ControllerKeys
 	// Commands are what the server answers, sorted, of [a-z0-9_-]; activate alone has them.
@@ -79,7 +98,8 @@ type ControllerSession struct {
 type ControllerTarget struct {
 	Principal Principal
 	UID       string
-	// Operation is the retirement's id, which derives from UID.
+	// Operation is the retirement's id, which derives from UID: the first 32 characters of
+	// `r` and the hex SHA-256 of `authplane retirement <uid>`.
 	Operation string
 	// User is the public key of who asks.
 	User string

@@ -3,7 +3,8 @@ package messages
 import "time"
 
 // RunController is the process that asks about a run: a registered one of a service's
-// instance.
+// instance. A controller elsewhere asks over HTTP with the body of ControllerRequest for a
+// door that takes the receipt, and `"run":…` and the members of the question besides.
 type RunController struct {
 	Endpoint, Instance string
 	// Epoch is that of the process, from 0.
@@ -20,7 +21,9 @@ type RunController struct {
 }
 
 // RunRequest is a request that somebody made of a service, as the controller who got it
-// forwards it. Package runrequest makes and signs them.
+// forwards it. Package runrequest makes and signs them. Over HTTP it is `{"subject":…,
+// "payload":…}` with the payload in base64, and `certificate` and `signature` where the
+// caller signed.
 type RunRequest struct {
 	// Subject is where it was published, and Payload what was, up to 64 KiB.
 	Subject string
@@ -32,7 +35,9 @@ type RunRequest struct {
 
 // BindRunCaller asks for a certificate that a key is a principal's, so that he can sign
 // requests. Answered by RunCallerBound; refused with what refuses the bearer, and
-// Malformed for what is no public user key.
+// Malformed for what is no public user key. Over HTTP it is POST /v1/runs/bind of
+// `{"key":U…}`, with the bearer as `Authorization: Bearer`, and the answer
+// `{"certificate":…, "expires_at":…}`.
 type BindRunCaller struct {
 	Bearer Secret
 	Key    string
@@ -76,7 +81,7 @@ const (
 // request that started another run, RunConflict for a run of another caller or instance,
 // with InstanceNotFound, InstanceNotOpen, InstanceForeign, InstanceSuperseded, with what
 // refuses the caller (NotGranted, IncarnationEnded, GateShut), ObserverOff, Malformed; and
-// a controller elsewhere as CheckController is.
+// a controller elsewhere as CheckController is. Over HTTP the question has `request`.
 type AdmitRun struct {
 	Controller RunController
 	Run        string
@@ -113,7 +118,8 @@ type RevokeRun struct {
 
 // RevokeControllerRun asks for the revocation of a run of the controller's own instance.
 // It is answered as RevokeRun is; refused, with nothing written, with RunNotAdmitted for a
-// run of another instance, or none, and as AdmitRun is of the controller.
+// run of another instance, or none, and as AdmitRun is of the controller. Over HTTP the
+// question may have `reason`.
 type RevokeControllerRun struct {
 	Controller RunController
 	Run        string
@@ -125,7 +131,9 @@ type RevokeControllerRun struct {
 // controller made. Answered by RunAttempted, and again the same for the same question.
 // Nothing is signed by what is refused: with RunNotAdmitted, RunRevoked, RunEnded,
 // RunAttemptTaken unless Attempt is the next one and this question reserved it, with
-// JournalDamaged, and as AdmitRun is of the controller and of Served.
+// JournalDamaged, and as AdmitRun is of the controller and of Served. Over HTTP the
+// question has `takeover`, `attempt`, `driver` and `mediator`, and may have
+// `lifetime_seconds`, and Served as `request`; `request_id` is Request.
 type AttemptRun struct {
 	Controller RunController
 	Run        string
@@ -171,7 +179,8 @@ type RunAttempt struct {
 
 // OperateRun asks for a credential of a minute that reads the journal of a run, or that
 // answers one pause of it. Answered by RunOperated; refused as AttemptRun is, and with
-// RunNotWaiting, and RunUnwitnessed for an answer that nobody asked to give.
+// RunNotWaiting, and RunUnwitnessed for an answer that nobody asked to give. Over HTTP the
+// question has `key`, and may have `step`, `amend`, and Served as `request`.
 type OperateRun struct {
 	Controller RunController
 	Run        string
