@@ -26,8 +26,9 @@ type Delivered struct {
 	again bool
 }
 
-// Deliver listens for the journal at inbox, the prefix of the driver's own inbox. head is
-// the sequence of the last record as the authority knew it, 0 for none.
+// Deliver listens for the journal at inbox, the prefix of the driver's own inbox: `_INBOX_`
+// and the driver's public key, which is to be the connection's inbox prefix too. head is
+// the sequence of the last record as the authority knew it, 0 for none: RunAttempt.Head.
 func Deliver(nc *nats.Conn, inbox string, head uint64) (*Delivered, error) {
 	sub, err := nc.SubscribeSync(inbox + "." + ReplayToken)
 	if err != nil {

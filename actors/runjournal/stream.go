@@ -51,7 +51,7 @@ func StreamConfig(space string, replicas int) jetstream.StreamConfig {
 
 // OpenStream makes the stream where it is missing, and refuses one of another shape with
 // messages.StreamDrifted; it alters none. It takes the right to make the stream and to
-// ask about it.
+// ask about it. The authority does it itself when it issues to a run's driver.
 func OpenStream(ctx context.Context, js jetstream.JetStream, space string, replicas int) error {
 	want := StreamConfig(space, replicas)
 	stream, err := open(ctx, js, want)

@@ -21,6 +21,11 @@ func (h *Handle) PlatformOwner() string { return h.parts.platform.Owner() }
 // `$SRV` under its endpoint as its name, and says in its metadata which `instance` and
 // `epoch` it is.
 //
+// It is asked in the account of the principals: the process connects there with what
+// IssueInstanceCredential gives it, for which ControllerPrincipal of PlatformOwner and the
+// instance needs a grant that lets it serve. What AskPlatformController gives is in the
+// account of services, and is not seen here.
+//
 // One connection is kept for it, which may ask nothing else; when another instance is
 // assigned it is replaced, and reads that are under way go on. Refused with
 // PlatformAbsent, NotAssigned, InstanceNotFound, with InstanceForeign for an instance
