@@ -55,7 +55,8 @@ func (a *app) enrollCommand() *cobra.Command {
 			"that: --token-hash is the hex SHA-256 of a secret which was made elsewhere, or\n" +
 			"--secret-file names the file it is made in, or stands in already.\n\n" +
 			"The same line may be repeated, and gets the same answer: the secret is what tells\n" +
-			"one enrolment from another. With --find it tells what was enrolled with a secret.",
+			"one enrolment from another. Once the grant was revoked, it enrols the machine anew.\n" +
+			"With --find it tells what was enrolled with a secret.",
 		Example: "  authplane enroll " + exampleOwner + "/robot --parent " + exampleOwner + "/laptop --publish chat.robot --secret-file robot.secret\n" +
 			"  authplane enroll --find --token-hash " + exampleHash,
 		RunE: doing(func(ctx context.Context, args []string) error {
@@ -127,7 +128,7 @@ func (a *app) enroll(ctx context.Context, flags enrollFlags) error {
 		if made && (code == messages.ExitRefused || code == messages.ExitUsage) {
 			err = errors.Join(err, os.Remove(flags.secretFile))
 		}
-		return err
+		return beneath(flags.parent, err)
 	}
 	return a.tellEnrolled(answer, flags)
 }

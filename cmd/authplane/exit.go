@@ -100,8 +100,11 @@ func (a *app) describe(err error, verb string) service.Refusal {
 		}
 	case errors.As(err, &entry) && !errors.As(err, &failed):
 		told = service.Refusal{Code: entry.Code, Reason: entry.Reason, Next: entry.Next, Retryable: entry.Retryable}
-		if entry == messages.ServiceAway {
+		switch {
+		case entry == messages.ServiceAway:
 			told.Next = a.startWith()
+		case told.Next == "" && told.Code == messages.BadRequest:
+			told.Next = helpOn(verb)
 		}
 	default:
 		told = service.Refusal{Code: messages.Internal, Reason: messages.InternalFault.Reason, Next: stepAfter(err)}
@@ -127,6 +130,8 @@ func stepAfter(err error) string {
 		return "end what listens on that port, or name another one in authplane.yaml"
 	case errors.Is(err, fs.ErrPermission):
 		return "run it as the user whose files these are"
+	case errors.Is(err, fs.ErrNotExist):
+		return "name a file that is there, or one to be made in a directory that is"
 	case errors.Is(err, syscall.ENOTDIR):
 		return "name a directory: one that init or dev made, or one that is to be made"
 	case errors.Is(err, syscall.ENOSPC):

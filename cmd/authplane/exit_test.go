@@ -53,6 +53,8 @@ func TestWhatLeadsOnFromErrorsOfTheSystem(t *testing.T) {
 		"as the user whose files these are":           fmt.Errorf("open: %w", fs.ErrPermission),
 		"name a directory: one that":                  syscall.ENOTDIR,
 		"make room":                                   syscall.ENOSPC,
+		"name a file that is there":                   fmt.Errorf("open: %w", fs.ErrNotExist),
+		"authplane --dir d/e help dev":                messages.Malformed.From(fs.ErrNotExist),
 		"authplane --dir d/e serve --server-lost <n>": advised{errors.New("x"), "authplane serve --server-lost <n>"},
 	} {
 		told := (&app{dir: t.TempDir()}).describe(&verbError{err}, "authplane dev")

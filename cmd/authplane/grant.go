@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -35,7 +36,9 @@ func (a *app) grantCommand() *cobra.Command {
 		Long: "Grants a principal: a person's (--sub as the identity provider names them, or\n" +
 			"--owner) or, with --managed, a machine's, within what its --parent may do if it\n" +
 			"has one. A machine's secret is shown this once, or goes into --secret-file.\n" +
-			"What is not named is not granted. Whoever answers requests needs --serve.\n\n" +
+			"What is not named is not granted. Whoever answers requests needs --serve. A pattern\n" +
+			"begins with a token of its own: no wildcard, and none of cotal, ep, _R_, or what\n" +
+			"begins with $ or _INBOX.\n\n" +
 			"A grant over a revoked one waits for the end of the former incarnation. With\n" +
 			"--new-incarnation a grant that stands is no hindrance: its incarnation is retired\n" +
 			"first, with every connection of it, and the next one starts with nothing.\n\n" +
@@ -118,7 +121,22 @@ func (a *app) grant(ctx context.Context, flags grantFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.writeGrant(ctx, client, http.MethodPost, "/v1/grants", body, flags.secretFile)
+	return beneath(flags.parent, a.writeGrant(ctx, client, http.MethodPost, "/v1/grants", body, flags.secretFile))
+}
+
+// beneath leads on from what a machine's parents do not allow to their grants: its own is
+// not there yet.
+func beneath(parent string, err error) error {
+	var refused *service.Refusal
+	switch {
+	case parent == "" || !errors.As(err, &refused):
+		return err
+	case refused.Reason == messages.ScopeExceeded.Reason:
+		return advised{err, "authplane show " + parent}
+	case refused.Reason == messages.ParentMissing.Reason:
+		return advised{err, "authplane grants"}
+	}
+	return err
 }
 
 // newGrant is the body of a grant that is not there yet.

@@ -77,6 +77,24 @@ func TestWhoIsNotGrantedIsNamed(t *testing.T) {
 	}
 }
 
+// What a machine's parents do not allow leads to their grants, since its own is not there.
+func TestWhatParentsDoNotAllowLeadsToThem(t *testing.T) {
+	refuse := func(reason string) answer {
+		return answer{http.StatusForbidden, fmt.Sprintf(
+			`{"error":{"code":"permission-denied","reason":%q,"message":"m","next":"authplane show u_a/robot"}}`, reason)}
+	}
+	for reason, want := range map[string]string{"grant.exceeded": "show u_a/laptop", "grant.parent": "grants", "grant.live": "show u_a/robot"} {
+		d := newDouble(t, map[string]answer{"POST /v1/grants": refuse(reason), "POST /v1/enroll": refuse(reason)})
+		secret := filepath.Join(t.TempDir(), "s")
+		for _, args := range [][]string{{"grant", "--managed"}, {"enroll"}} {
+			got := d.command(t, append(args, "u_a/robot", "--parent", "u_a/laptop", "--publish", "x", "--secret-file", secret)...)
+			if step := next(t, got); step != "authplane --dir "+d.dir+" "+want {
+				t.Errorf("%v, %s: next %q", args, reason, step)
+			}
+		}
+	}
+}
+
 // Another process in the way is told of with what to do about it.
 func TestAnotherProcessInTheWay(t *testing.T) {
 	config := space.Config{NoStandby: true, StateDir: "/var/s 1"}

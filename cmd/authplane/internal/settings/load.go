@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ type Overrides struct {
 func Load(path string, over Overrides) (Settings, error) {
 	body, err := os.ReadFile(path)
 	if err != nil {
-		return Settings{}, errors.Join(messages.Malformed.Because("read the configuration: %v", err), err)
+		return Settings{}, messages.Malformed.From(fmt.Errorf("read the configuration: %w", err))
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
