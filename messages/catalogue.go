@@ -166,7 +166,7 @@ var (
 
 	// DenialNotFound is the id of a connect that is no longer, or never was, kept.
 	DenialNotFound = Error{Code: NotFound, Reason: "denial.not-found", Message: "no such denial",
-		Operator: "only the last 1,000 are kept", Next: "authplane status"}
+		Operator: "only the last 1,000 are kept", Next: "authplane explain"}
 	// NoSuchActor is a path that names no actor.
 	NoSuchActor = Error{Code: NotFound, Reason: "actor.unknown", Message: "no such actor", Next: "authplane tree"}
 	// KillInapplicable is a way to die that this actor does not have now.

@@ -46,7 +46,7 @@ func (p *Provider) subjectOf(c providerClaims) (Subject, error) {
 	case c.issuer != p.issuer:
 		return Subject{}, messages.ProofInvalid.Because("another issuer")
 	case len(c.audience) != 1 || c.audience[0] != p.audience:
-		return Subject{}, messages.ProofInvalid.Because("it is not for us alone")
+		return Subject{}, messages.ProofInvalid.Because("it is not for us alone: its audience is not exactly the one that the space has at its provider")
 	}
 	if err := checkText("subject", c.subject); err != nil {
 		return Subject{}, invalid(err)

@@ -154,7 +154,10 @@ func CheckInstance(endpoint, instance string) error {
 	if !isToken(endpoint) {
 		return messages.Malformed.Because("an endpoint is one token of [A-Za-z0-9_-]")
 	}
-	return names.CheckUID(instance)
+	if names.CheckUID(instance) != nil {
+		return messages.Malformed.Because("an instance is named by 26 to 32 characters of [a-z0-9]")
+	}
+	return nil
 }
 
 // gate is one instance's gate during one call.
