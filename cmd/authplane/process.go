@@ -114,7 +114,9 @@ func (a *app) credentialCommand() *cobra.Command {
 		Short: "Get the token of one process of a service's instance, and print it",
 		Long: "Gets the short-lived token with which the process that was registered with --epoch\n" +
 			"connects, and prints it; with --json also what else it connects with. It lets in\n" +
-			"until the next process registers, or it runs out; get another one before.",
+			"until the next process registers, or it runs out; get another one before. Besides\n" +
+			"what the grant says it hears what NATS micro services are asked at $SRV, as the one\n" +
+			"that has the endpoint for its name.",
 		Example: "  authplane credential svc_a 2ihcbv5w3tzqk7ylm4f6ojdx9a --epoch 0 --out svc.token",
 		RunE: doing(func(ctx context.Context, args []string) error {
 			if err := flags.check(); err != nil {

@@ -14,7 +14,8 @@ func (a *app) takeoverCommand() *cobra.Command {
 		Short: "End everything issued to a principal, which goes on with nothing",
 		Long: "Ends whatever was issued to a principal and drops every connection of it, proved\n" +
 			"on every server. The principal and its grant stay: whoever proves who they are\n" +
-			"gets in again, under the next epoch. It is for credentials that were lost.",
+			"gets in again, under the next epoch. It is for credentials that were lost. Among\n" +
+			"what it prints, revoked counts those below the principal's own credential.",
 		Example: "  authplane takeover " + exampleOwner + "/laptop",
 		RunE: doing(func(ctx context.Context, args []string) error {
 			if err := flags.read(args); err != nil {
