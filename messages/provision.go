@@ -3,7 +3,9 @@ package messages
 import "time"
 
 // Footprint lists what a machine needs in the account of the principals besides its
-// permissions: durable consumers and rows. In names, filters and values of a
+// permissions: durable consumers and rows. With it every machine may look at, pull from
+// and acknowledge to its own consumers, and read its own rows directly. Whoever pulls
+// names the subject that messages are delivered to, which no permission bounds. In names, filters and values of a
 // configured one {owner}, {actor}, {uid} and {space} stand for those of the machine;
 // in one that is written out nothing does.
 type Footprint struct {

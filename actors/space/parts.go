@@ -14,6 +14,7 @@ import (
 	"github.com/cotal-ai/authplane/actors/internal/broker"
 	ledgerclaim "github.com/cotal-ai/authplane/actors/internal/claim"
 	"github.com/cotal-ai/authplane/actors/internal/connect"
+	"github.com/cotal-ai/authplane/actors/internal/footprint"
 	"github.com/cotal-ai/authplane/actors/internal/identity"
 	"github.com/cotal-ai/authplane/actors/internal/ledger/stream"
 	"github.com/cotal-ai/authplane/actors/internal/platform"
@@ -127,6 +128,9 @@ func (p *parts) makeCallout(_ context.Context, config Config) (err error) {
 		return err
 	}
 	profiles, err := connect.NewProfiles(config.Space, nil)
+	if err == nil {
+		err = profiles.ForMachines(config.Space, footprint.Uses(config.Footprint))
+	}
 	if err != nil {
 		return err
 	}

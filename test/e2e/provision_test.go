@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/cotal-ai/authplane/actors/space"
@@ -377,5 +378,59 @@ func TestEnrolmentsOfOneNameAtOnce(t *testing.T) {
 	_, err = alone.Space.Enroll(t.Context(), messages.EnrolMachine{TokenHash: "x", Principal: messages.Principal{Owner: y.boss.Grant.Owner, Actor: "other"}})
 	if !errors.Is(err, messages.Malformed) {
 		t.Errorf("what is malformed, without a public face: %v", err)
+	}
+}
+
+// A machine pulls from the consumer that was made for it, acknowledges, and reads its row;
+// it can do so with nobody else's, and people cannot at all.
+func TestAMachineUsesItsFootprint(t *testing.T) {
+	t.Parallel()
+	y := openYard(t)
+	robot, status := y.enroll(y.machine("robot", "one"))
+	other, otherStatus := y.enroll(y.machine("other", "two"))
+	if status != http.StatusCreated || otherStatus != http.StatusCreated {
+		t.Fatalf("enrolled: %d, %d", status, otherStatus)
+	}
+	token, status := y.exchangeMachine("robot", "one")
+	if status != http.StatusOK {
+		t.Fatalf("exchange: %d", status)
+	}
+	nc := y.With(world.Grant{Owner: robot.Owner, Actor: "robot"}, token).Connect()
+	js, err := jetstream.New(nc)
+	y.try(err)
+	consumer, err := js.Consumer(y.Context(), "DM", "dm-"+robot.UID)
+	y.try(err)
+	_, err = y.js.Publish(y.Context(), "dm."+robot.Owner+".robot.x", []byte("hello"))
+	y.try(err)
+	m, err := consumer.Next(jetstream.FetchMaxWait(world.Patience))
+	if err != nil || string(m.Data()) != "hello" {
+		t.Fatalf("pulled %v, %v", m, err)
+	}
+	y.try(m.DoubleAck(y.Context()))
+	row := "$JS.API.DIRECT.GET.KV_acl_main.$KV.acl_main." + robot.Owner + ".robot."
+	if got, err := nc.Request(row+robot.UID, nil, world.Patience); err != nil || string(got.Data) != `{"actor":"robot"}` {
+		t.Errorf("its row: %+v, %v", got, err)
+	}
+	boss := y.boss.Connect()
+	for what, ask := range map[string]struct {
+		nc      *nats.Conn
+		subject string
+	}{
+		"another's consumer":  {nc, "$JS.API.CONSUMER.MSG.NEXT.DM.dm-" + other.UID},
+		"to look at it":       {nc, "$JS.API.CONSUMER.INFO.DM.dm-" + other.UID},
+		"another's row":       {nc, "$JS.API.DIRECT.GET.KV_acl_main.$KV.acl_main." + robot.Owner + ".other." + other.UID},
+		"the stream":          {nc, "$JS.API.STREAM.INFO.DM"},
+		"a person, the same":  {boss, "$JS.API.CONSUMER.MSG.NEXT.DM.dm-" + robot.UID},
+		"a person, its row":   {boss, row + robot.UID},
+		"to make one":         {nc, "$JS.API.CONSUMER.CREATE.DM.dm-" + robot.UID},
+		"to be rid of it":     {nc, "$JS.API.CONSUMER.DELETE.DM.dm-" + robot.UID},
+		"to write its row":    {nc, "$KV.acl_main." + robot.Owner + ".robot." + robot.UID},
+		"another's deliverer": {nc, "$JS.ACK.DM.dm-" + other.UID + ".1.1.1.1.0"},
+	} {
+		y.try(ask.nc.Publish(ask.subject, nil))
+		y.try(ask.nc.Flush())
+		if err := ask.nc.LastError(); err == nil || !strings.Contains(err.Error(), ask.subject) {
+			t.Errorf("%s: it may, or %v", what, err)
+		}
 	}
 }

@@ -80,7 +80,8 @@ func (j *Judge) decide(b identity.Bearer, a messages.Authority, process *message
 	if err != nil {
 		return Admission{}, err
 	}
-	permissions, err := p.permissions(subjectOf{principal: b.Principal, uid: b.UID, endpoint: b.Process.Endpoint}, a.Grant.Allowance)
+	of := subjectOf{principal: b.Principal, uid: b.UID, endpoint: b.Process.Endpoint}
+	permissions, err := p.permissions(of, a.Grant.Allowance, j.profiles.besides(a.Grant.Kind))
 	if err != nil {
 		return Admission{}, err
 	}

@@ -14,14 +14,26 @@ import (
 // reads all connections of the account, with their tokens.
 const serverSubjects = "$SYS.>"
 
-// permissions fills the profile in for somebody. The grant's lists are checked once
-// more: this is the last place at which a garbled record could become a permission.
-func (p *profile) permissions(s subjectOf, allowed messages.Allowance) (jwt.Permissions, error) {
+// besides is what principals of a kind may publish, whatever their profile says.
+func (a *Profiles) besides(kind messages.GrantKind) []template {
+	if kind == messages.Managed {
+		return a.machines
+	}
+	return nil
+}
+
+// permissions fills the profile in for somebody, and what he may publish besides. The
+// grant's lists are checked once more: this is the last place at which a garbled record
+// could become a permission.
+func (p *profile) permissions(s subjectOf, allowed messages.Allowance, besides []template) (jwt.Permissions, error) {
 	if err := grants.CheckAllowance(allowed); err != nil {
 		return jwt.Permissions{}, messages.RowCorrupt.From(err)
 	}
 	var out jwt.Permissions
-	out.Pub.Allow = fillAll(p.publish, s, allowed.Publish, 0)
+	out.Pub.Allow = fillAll(p.publish, s, allowed.Publish, len(besides))
+	for _, t := range besides {
+		out.Pub.Allow = append(out.Pub.Allow, t.fill(s))
+	}
 	out.Pub.Deny = append(fillAll(p.deniedPublish, s, nil, 2), serverSubjects)
 	if len(out.Pub.Allow) == 0 {
 		// The server reads an empty list as everything. Replies work past this.

@@ -58,6 +58,8 @@ type Profile struct {
 // Profiles holds the profiles of one space, read and checked once.
 type Profiles struct {
 	byName map[string]*profile
+	// machines is what managed principals may publish besides, under every profile.
+	machines []template
 }
 
 // profile is a Profile in the form that a decision uses.
@@ -96,6 +98,18 @@ func NewProfiles(space string, list []Profile) (*Profiles, error) {
 		return nil, messages.Malformed.Because("profiles: %s", strings.Join(r.problems, "; "))
 	}
 	return all, nil
+}
+
+// ForMachines lets managed principals publish to these subjects besides, whichever
+// profile they have: patterns as those of a profile, without the lists of the grant. It
+// is called before anybody is judged.
+func (a *Profiles) ForMachines(space string, publish []string) error {
+	r := profileReader{space: space, name: "machines"}
+	a.machines = r.templates("publish", publish, "")
+	if r.problems != nil {
+		return messages.Malformed.Because("%s", strings.Join(r.problems, "; "))
+	}
+	return nil
 }
 
 // profileReader collects the problems of all profiles.

@@ -253,3 +253,16 @@ func Render(f messages.Footprint, space string, p messages.Principal, uid string
 	}
 	return out
 }
+
+// Uses lists, with the placeholders, what a machine publishes to use its footprint: it
+// looks at its consumers, pulls from them and acknowledges, and reads its rows.
+func Uses(f messages.Footprint) (subjects []string) {
+	for _, c := range f.Consumers {
+		of := c.Stream + "." + c.Name
+		subjects = append(subjects, "$JS.API.CONSUMER.INFO."+of, "$JS.API.CONSUMER.MSG.NEXT."+of, "$JS.ACK."+of+".>")
+	}
+	for _, r := range f.Rows {
+		subjects = append(subjects, "$JS.API.DIRECT.GET.KV_"+r.Bucket+".$KV."+r.Bucket+"."+r.Key)
+	}
+	return subjects
+}
