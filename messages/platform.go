@@ -19,7 +19,8 @@ type Assignment struct {
 
 // Assignments is the platform's word on what is assigned. It is asked anew for every
 // decision and never remembered; false means that nothing is assigned. It must be safe
-// for concurrent use and return when ctx ends.
+// for concurrent use and return when ctx ends. One that panics, or takes longer than 10 s,
+// does not tell: whoever asked is told PlatformAway.
 type Assignments interface {
 	Assignment(ctx context.Context) (Assignment, bool, error)
 }
