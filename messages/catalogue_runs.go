@@ -19,6 +19,9 @@ var (
 	// RunExceeded is a request that its caller may not make.
 	RunExceeded = Error{Code: PermissionDenied, Reason: "run.exceeded", Message: "the caller may not make this request",
 		Operator: "the caller's grant does not let it publish the request's subject, or the request is another owner's", Next: "authplane grants"}
+	// RunTooWide is an admission for a caller whose grant no credential of a run has room for.
+	RunTooWide = Error{Code: FailedPrecondition, Reason: "run.too-wide", Message: "the caller's grant lists more than a run's credentials have room for, nothing was written",
+		Operator: "fewer or wider patterns in the grant", Next: "authplane grants"}
 	// RunRevoked is a run that was revoked.
 	RunRevoked = Error{Code: PermissionDenied, Reason: "run.revoked", Message: "the run was revoked",
 		Operator: "nothing is issued for it any more", Next: "authplane runs"}

@@ -61,7 +61,7 @@ func (h *Handle) Run(ctx context.Context, ask messages.ShowRun) (messages.Run, e
 // BindRunCaller certifies that a key is whose bearer it is, so that he can sign requests;
 // see messages.BindRunCaller.
 func (h *Handle) BindRunCaller(ask messages.BindRunCaller) (messages.RunCallerBound, error) {
-	return h.runs.Bind(ask)
+	return onRuns(h, func(*supervisor.Tree) (messages.RunCallerBound, error) { return h.runs.Bind(ask) })
 }
 
 func onRuns[T any](h *Handle, do func(*supervisor.Tree) (T, error)) (T, error) {

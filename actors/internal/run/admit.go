@@ -94,6 +94,9 @@ func (d *Desk) admit(ctx context.Context, ask messages.AdmitRun, a *asked) (mess
 	if err != nil {
 		return messages.RunAdmitted{}, err
 	}
+	if bytes := wide(grant.Publish) + wide(grant.Subscribe); bytes > maxCeiling {
+		return messages.RunAdmitted{}, messages.RunTooWide.Because("its patterns are %d bytes, at most %d", bytes, maxCeiling)
+	}
 	admission := messages.RunAdmission{Endpoint: asks.Endpoint, Run: ask.Run, Instance: ask.Controller.Instance, Caller: a.subject.Caller, UID: a.subject.UID,
 		GrantRevision: grant.Revision, Publish: slices.Clone(orNone(grant.Publish)), Subscribe: slices.Clone(orNone(grant.Subscribe)),
 		Subject: a.subject.String(), Request: a.id, Witness: a.witness, AdmittedAt: wholeMillis(d.Now())}
@@ -108,6 +111,18 @@ func (d *Desk) admit(ctx context.Context, ask messages.AdmitRun, a *asked) (mess
 	key := AdmissionKey(admission.Endpoint, admission.Run)
 	revision, err := d.Records.Apply(ctx, ledger.Batch{Writes: []ledger.Write{ledger.Create(asks.key(), started), ledger.Create(key, value)}, Witness: key})
 	return messages.RunAdmitted{Admission: admission, Revision: revision}, err
+}
+
+// maxCeiling is what the patterns of a run may take together, in bytes, as the permissions
+// of one connection: a server takes no longer JWT than 64 KiB.
+const maxCeiling = 45 << 10
+
+// wide is what patterns take in a JWT.
+func wide(patterns []string) (bytes int) {
+	for _, p := range patterns {
+		bytes += len(p) + len(`"",`)
+	}
+	return bytes
 }
 
 // same answers for a run that was admitted, if it was for this caller and instance. A

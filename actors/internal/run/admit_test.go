@@ -3,7 +3,9 @@ package run_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -81,7 +83,14 @@ func TestWhoMayStartARun(t *testing.T) {
 		}},
 		"another owner":      {want: messages.RunExceeded, change: func(r *rig, a *messages.AdmitRun) { a.Request = r.signed(bob, runrequest.Start, runrequest.Body{}) }},
 		"a grant without it": {want: messages.RunExceeded, change: func(r *rig, _ *messages.AdmitRun) { r.book.grant(alice, "demo.>") }},
-		"no grant":           {want: messages.NotGranted, change: func(r *rig, _ *messages.AdmitRun) { r.book.who[alice] = messages.Authority{} }},
+		"a grant that no credential has room for": {want: messages.RunTooWide, change: func(r *rig, _ *messages.AdmitRun) {
+			patterns := []string{"run.>"}
+			for i := range 240 {
+				patterns = append(patterns, fmt.Sprintf("demo.%03d.%s", i, strings.Repeat("x", 190)))
+			}
+			r.book.grant(alice, patterns...)
+		}},
+		"no grant": {want: messages.NotGranted, change: func(r *rig, _ *messages.AdmitRun) { r.book.who[alice] = messages.Authority{} }},
 		"a grant that was revoked": {want: messages.NotGranted, change: func(r *rig, _ *messages.AdmitRun) {
 			a := r.book.who[alice]
 			a.Grant.State = messages.GrantRevoked
