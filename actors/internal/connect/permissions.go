@@ -15,9 +15,9 @@ import (
 const serverSubjects = "$SYS.>"
 
 // besides is what principals of a kind may publish, whatever their profile says.
-func (a *Profiles) besides(kind messages.GrantKind) []template {
+func (all *Profiles) besides(kind messages.GrantKind) []template {
 	if kind == messages.Managed {
-		return a.machines
+		return all.machines
 	}
 	return nil
 }

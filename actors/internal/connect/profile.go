@@ -103,9 +103,9 @@ func NewProfiles(space string, list []Profile) (*Profiles, error) {
 // ForMachines lets managed principals publish to these subjects besides, whichever
 // profile they have: patterns as those of a profile, without the lists of the grant. It
 // is called before anybody is judged.
-func (a *Profiles) ForMachines(space string, publish []string) error {
+func (all *Profiles) ForMachines(space string, publish []string) error {
 	r := profileReader{space: space, name: "machines"}
-	a.machines = r.templates("publish", publish, "")
+	all.machines = r.templates("publish", publish, "")
 	if r.problems != nil {
 		return messages.Malformed.Because("%s", strings.Join(r.problems, "; "))
 	}
