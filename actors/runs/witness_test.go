@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var requests = flag.Int("requests", 2000, "how many requests are witnessed on a cluster")
+var requests = flag.Int("requests", 10_000, "how many requests are witnessed on a cluster")
 
 const (
 	jobs     = "jobs"
