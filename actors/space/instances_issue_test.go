@@ -41,6 +41,7 @@ func (s *stage) issued(name string, epoch uint64) messages.InstanceCredentialIss
 // enters reports why a bearer does not let in; empty when it does.
 func (s *stage) enters(bearer string) string {
 	s.Helper()
+	before := s.denied()
 	nc, err := s.With(s.svc.Grant, bearer).Dial(nats.NoReconnect())
 	if err == nil {
 		nc.Close()
@@ -49,12 +50,26 @@ func (s *stage) enters(bearer string) string {
 	if !world.Refused(err) {
 		s.Fatal(err)
 	}
-	denials, err := s.Space.Denials(s.Context())
-	s.must(err)
-	if d := denials[0]; d.Kind != messages.Denied || d.Remedy == "" {
+	var d messages.Denial
+	s.Poll("the denial to be noted", func() bool { // after it was answered
+		d = s.denied()
+		return d.ID != before.ID
+	})
+	if d.Kind != messages.Denied || d.Remedy == "" {
 		s.Errorf("denied as %+v", d)
 	}
-	return denials[0].Reason
+	return d.Reason
+}
+
+// denied is the latest denial; the zero one before there was any.
+func (s *stage) denied() messages.Denial {
+	s.Helper()
+	denials, err := s.Space.Denials(s.Context())
+	s.must(err)
+	if len(denials) == 0 {
+		return messages.Denial{}
+	}
+	return denials[0]
 }
 
 // ledgerOf reaches the rows of one instance.
