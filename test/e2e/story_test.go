@@ -47,7 +47,10 @@ func TestStory(t *testing.T) {
 	var denials struct {
 		Denials []struct{ Kind, Reason, Principal string }
 	}
-	w.Call("GET", "/v1/denials", nil, &denials)
+	w.Poll("the denial to be noted", func() bool { // after it was answered
+		w.Call("GET", "/v1/denials", nil, &denials)
+		return len(denials.Denials) > 0
+	})
 	if len(denials.Denials) != 1 || denials.Denials[0].Kind != "denied" || denials.Denials[0].Principal != alice.Grant.Owner+".laptop" {
 		t.Fatalf("denials: %+v", denials)
 	}
