@@ -17,6 +17,7 @@ const slack = 30 * time.Second
 // finish leads an entry to ready, whoever else is at it. What it fails with may have
 // left it at any step; the entry it returns is as it was met last.
 func (s *Sagas) finish(ctx context.Context, e Entry) (Entry, error) {
+	moved := 0
 	for range tries {
 		var next Entry
 		var err error
@@ -33,6 +34,10 @@ func (s *Sagas) finish(ctx context.Context, e Entry) (Entry, error) {
 			return e, messages.EnrolmentPending
 		}
 		if errors.Is(err, ErrMoved) {
+			moved++
+			if err := pause(ctx, moved); err != nil {
+				return e, err
+			}
 			next, err = s.again(ctx, e)
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,8 +14,29 @@ import (
 	"github.com/cotal-ai/authplane/messages"
 )
 
-// tries bounds how often one enrolment begins anew because others were faster.
-const tries = 8
+// tries bounds how often one enrolment begins anew because others were faster, and
+// firstPause and mostPause how long it leaves them before the second and before later
+// tries: twice as long each time, with full jitter.
+const (
+	tries      = 12
+	firstPause = 10 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// pause lets others get on before the n-th try, from 0; the first begins at once.
+func pause(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	wait := time.NewTimer(rand.N(min(firstPause<<(n-1), mostPause)) + time.Millisecond)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return messages.Contended.From(context.Cause(ctx))
+	}
+}
 
 // Config is what the sagas of a space need.
 type Config struct {
@@ -80,7 +102,10 @@ func (s *Sagas) Enrol(ctx context.Context, ask messages.EnrolMachine) (messages.
 }
 
 func (s *Sagas) enrol(ctx context.Context, ask messages.EnrolMachine) (messages.MachineEnrolled, error) {
-	for range tries {
+	for n := range tries {
+		if err := pause(ctx, n); err != nil {
+			return messages.MachineEnrolled{}, err
+		}
 		standing, err := s.Journal.Standing(ctx, ask.Principal)
 		if err != nil {
 			return messages.MachineEnrolled{}, err

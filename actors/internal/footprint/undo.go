@@ -21,6 +21,7 @@ func (s *Sagas) remove(ctx context.Context, e Entry) (Entry, error) {
 
 // back leads an entry to done. Unless that has begun, it is begun only if it is wanted.
 func (s *Sagas) back(ctx context.Context, e Entry, wanted func(Entry) bool) (Entry, error) {
+	moved := 0
 	for range tries {
 		var next Entry
 		var err error
@@ -37,6 +38,10 @@ func (s *Sagas) back(ctx context.Context, e Entry, wanted func(Entry) bool) (Ent
 			return e, nil
 		}
 		if errors.Is(err, ErrMoved) {
+			moved++
+			if err := pause(ctx, moved); err != nil {
+				return e, err
+			}
 			next, err = s.again(ctx, e)
 		}
 		if err != nil {
